@@ -194,7 +194,7 @@ def sample_scenes(
 
 
 def all_scenes(space: ConceptSpace, n_objects: int = 2) -> SceneSet:
-    """Enumerate every ordered scene, |O| ** m of them, the last slot moving fastest.
+    """Enumerate every ordered scene, the last slot moving fastest.
 
     Scenes that hold one object twice are among them: the 20 x 20 text set has 400 ** 2 = 160,000
     ordered pairs (paper, appendix on data).
