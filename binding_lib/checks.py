@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 def unknown_name(kind: str, got: object, known: Iterable[str]) -> ValueError:
@@ -26,8 +27,9 @@ def unknown_name(kind: str, got: object, known: Iterable[str]) -> ValueError:
         To be raised by the caller.
     """
     names = list(known)
-    near = difflib.get_close_matches(str(got), names, n=1, cutoff=0.4)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    by_lower = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(str(got).lower(), by_lower, n=1, cutoff=0.4)
+    hint = f" Did you mean {by_lower[near[0]]!r}?" if near else ""
     shown = ", ".join(repr(name) for name in names[:12]) + (", ..." if len(names) > 12 else "")
     return ValueError(f"unknown {kind} {got!r}; expected one of {shown}.{hint}")
 
@@ -39,7 +41,31 @@ def check_choice(kind: str, got: str, known: Sequence[str]) -> str:
     return got
 
 
-def check_embeddings(embeddings: np.ndarray, n: int | None = None) -> np.ndarray:
+def check_count(name: str, got: object, least: int = 1) -> int:
+    """Return `got` as an int; ValueError unless it is a whole number of at least `least`."""
+    if isinstance(got, bool) or not isinstance(got, (int, np.integer)) or got < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {got!r}")
+    return int(got)
+
+
+def check_integers(values: ArrayLike, what: str) -> np.ndarray:
+    """Return `values` as an array of some integer type.
+
+    Floats and booleans would be cut or misread in silence, so they give a ValueError. An array
+    without entries may be of any type: ``[]`` is one of floats to numpy.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{what} must form an array without gaps: {error}") from error
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{what} must be integers, got dtype {array.dtype}")
+    return array
+
+
+def check_embeddings(embeddings: ArrayLike, n: int | None = None) -> np.ndarray:
     """Return `embeddings` as a finite 2-D float array.
 
     Parameters
@@ -52,14 +78,17 @@ def check_embeddings(embeddings: np.ndarray, n: int | None = None) -> np.ndarray
     Raises
     ------
     ValueError
-        If the array is not 2-D, is empty, has another number of rows, or holds NaN or infinity.
+        If the array does not hold real numbers, is not 2-D, is empty, has another number of
+        rows, or holds NaN or infinity.
     """
-    array = np.asarray(embeddings)
+    try:
+        array = np.asarray(embeddings)
+    except ValueError as error:
+        raise ValueError(f"embeddings must form an array without gaps: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"embeddings must be real numbers, got dtype {array.dtype}")
     if array.dtype != np.float32:
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"embeddings must be numbers, got dtype {array.dtype}") from error
+        array = array.astype(np.float64)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"embeddings must have shape (N, d) with d >= 1, got shape {array.shape}")
     if n is not None and len(array) != n:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +11,12 @@ from pathlib import Path
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path beside `path`, moved onto it when the block ends without an error.
+    """Yield a fresh path beside `path`, moved onto it when the block ends without an error.
 
     The parent folder is made if it is missing. Two writers never share a temporary file, so the
-    last one to finish wins and no reader ever sees half a file.
+    last one to finish wins and no reader ever sees half a file. The block creates the file itself,
+    with the permissions that the user's umask asks for, so that results can be shared like any
+    others; a block that writes nothing gives FileNotFoundError and leaves the old file alone.
 
     Examples
     --------
@@ -24,9 +26,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     # The suffix is kept because writers such as numpy.savez choose their format by it.
-    handle, name = tempfile.mkstemp(prefix=".writing-", suffix=target.suffix, dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = target.with_name(f".writing-{uuid.uuid4().hex}{target.suffix}")
     try:
         yield temporary
         os.replace(temporary, target)

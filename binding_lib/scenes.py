@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 from numpy.typing import ArrayLike
 
+from binding_lib.checks import check_count
 from binding_lib.concepts import OBJECT, ConceptSpace, Seed
 from binding_lib.files import atomic_path
 
@@ -46,14 +47,11 @@ class SceneSet:
     """
 
     def __init__(self, space: ConceptSpace, object_ids: ArrayLike) -> None:
-        array = np.asarray(object_ids)
-        if array.ndim != 2 or array.shape[1] == 0:
+        ids = space.check_ids(object_ids)
+        if ids.ndim != 2 or ids.shape[1] == 0:
             raise ValueError(
-                f"object_ids must have shape (N, m) with m >= 1 objects a scene, got {array.shape}"
+                f"object_ids must have shape (N, m) with m >= 1 objects a scene, got {ids.shape}"
             )
-        ids = space.check_ids(array)
-        if ids is object_ids or ids.base is not None:
-            ids = ids.copy()
         ids.setflags(write=False)
         self.space = space
         self.object_ids: Int[np.ndarray, "N m"] = ids
@@ -122,7 +120,9 @@ class SceneSet:
         first = parts[0]
         for part in parts[1:]:
             if part.space != first.space:
-                raise ValueError(f"cannot join scenes of {part.space!r} to scenes of {first.space!r}")
+                raise ValueError(
+                    f"cannot join scenes of {part.space!r} to scenes of {first.space!r}"
+                )
             if part.n_slots != first.n_slots:
                 raise ValueError(
                     f"cannot join scenes of {part.n_slots} objects to scenes of {first.n_slots}"
@@ -135,7 +135,9 @@ class SceneSet:
             raise ValueError(f"expected a path that ends in .npz, got {os.fspath(path)!r}")
         with atomic_path(path) as temporary:
             np.savez_compressed(
-                temporary, object_ids=self.object_ids, space=np.array(json.dumps(self.space.to_dict()))
+                temporary,
+                object_ids=self.object_ids,
+                space=np.array(json.dumps(self.space.to_dict())),
             )
 
     @classmethod
@@ -145,7 +147,7 @@ class SceneSet:
             with np.load(path, allow_pickle=False) as data:
                 space = ConceptSpace(json.loads(str(data["space"])))
                 return cls(space, data["object_ids"])
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):
             raise
         except Exception as error:  # zipfile, numpy and json each raise their own kinds
             raise ValueError(f"{os.fspath(path)!r} is not a saved SceneSet: {error}") from error
@@ -174,14 +176,20 @@ def sample_scenes(
     Raises
     ------
     ValueError
-        If n is negative, n_objects is less than 1, or there are fewer objects than slots.
+        If n is negative, n_objects is less than 1, there are fewer objects than slots, or an id
+        lies outside the space.
     """
-    pool = None if ids is None else np.unique(space.check_ids(ids))
+    n, n_objects = check_count("n", n, least=0), check_count("n_objects", n_objects)
+    pool = None
+    if ids is not None:
+        # np.unique, which hashes, takes 100 times longer on millions of ids.
+        pool = np.sort(space.check_ids(ids), axis=None)
+        pool = pool[np.diff(pool, prepend=-1) > 0]
     n_pool = space.n_objects if pool is None else len(pool)
-    if n < 0 or n_objects < 1:
-        raise ValueError(f"expected n >= 0 scenes of n_objects >= 1, got {n} of {n_objects}")
     if n_pool < n_objects:
-        raise ValueError(f"{n_objects} distinct objects a scene need as many to draw from, got {n_pool}")
+        raise ValueError(
+            f"scenes of {n_objects} distinct objects need as many to draw from, got {n_pool}"
+        )
     rng = np.random.default_rng(seed)
     draws = np.empty((n, n_objects), dtype=np.int64)
     for slot in range(n_objects):
@@ -202,20 +210,26 @@ def all_scenes(space: ConceptSpace, n_objects: int = 2) -> SceneSet:
     Raises
     ------
     ValueError
-        If there would be more than 10 ** 8 scenes.
+        If n_objects is less than 1, or the scenes would hold more than 10 ** 8 object ids (nearly
+        a gigabyte).
     """
-    total = space.n_objects**n_objects
-    if n_objects < 1 or total > 10**8:
+    m = check_count("n_objects", n_objects)
+    # Two objects in 27 slots are past the limit already; a larger power would only take time.
+    total = space.n_objects ** min(m, 27)
+    if total * m > 10**8:
         raise ValueError(
-            f"{space.n_objects} ** {n_objects} = {total} scenes; expected n_objects >= 1 and at most "
-            "10 ** 8 scenes (use sample_scenes for more)"
+            f"expected at most 10 ** 8 object ids, got {space.n_objects} ** {m} scenes of {m} "
+            "(sample_scenes draws some of them)"
         )
-    ids = np.indices((space.n_objects,) * n_objects).reshape(n_objects, -1).T
+    ids = np.empty((total, m), dtype=np.int64)
+    rest = np.arange(total)
+    for slot in reversed(range(m)):
+        rest, ids[:, slot] = np.divmod(rest, space.n_objects)
     return SceneSet(space, ids)
 
 
 def swaps(scenes: SceneSet) -> Int[np.ndarray, "N K"]:
-    """The binding distractors of each scene: objects made by recombining its concept values.
+    """Find the binding distractors of each scene: objects made by recombining its concept values.
 
     A red cube and a blue ball give "red ball" and "blue cube": right concepts, wrong binding.
 
@@ -236,12 +250,7 @@ def swaps(scenes: SceneSet) -> Int[np.ndarray, "N K"]:
         [c for c in itertools.product(range(n_slots), repeat=n_concepts) if len(set(c)) > 1],
         dtype=np.int64,
     ).reshape(-1, n_concepts)
-    strides = scenes.space._strides()
-    # A digit is what one concept of one slot adds to an object's id.
-    digits = scenes.values * strides  # (N, m, C)
-    ids = np.zeros((len(scenes), len(choices)), dtype=np.int64)
-    for k in range(n_concepts):
-        ids += digits[:, choices[:, k], k]
+    ids = scenes.space.ids(scenes.values[:, choices, np.arange(n_concepts)])  # (N, K)
     gone = np.zeros(ids.shape, dtype=bool)
     for slot in range(n_slots):
         gone |= ids == scenes.object_ids[:, slot, None]

@@ -19,12 +19,12 @@ _NOUNS = (
 
 
 def text_space() -> ConceptSpace:
-    """The paper's text space: 20 attributes x 20 nouns, 400 objects."""
+    """Return the paper's text space: 20 attributes x 20 nouns, 400 objects."""
     return ConceptSpace({"attribute": _ATTRIBUTES.split(), "noun": _NOUNS.split()})
 
 
 def object_phrases(space: ConceptSpace, ids: np.ndarray | None = None) -> list[str]:
-    """Noun phrases with the right article: "a red cube", "an orange ball".
+    """Noun phrases with their article, "an" before a vowel: "a red cube", "an orange ball".
 
     Parameters
     ----------
@@ -33,9 +33,8 @@ def object_phrases(space: ConceptSpace, ids: np.ndarray | None = None) -> list[s
     ids : ndarray of int, shape (K,), optional
         The objects; all of the space by default.
     """
-    wanted = np.arange(space.n_objects) if ids is None else np.asarray(ids)
-    names = [space.object_name(i) for i in wanted]
-    return [("an " if name[0] in "aeiou" else "a ") + name for name in names]
+    names = space.object_names(np.arange(space.n_objects) if ids is None else ids)
+    return [("an " if name[0].lower() in "aeiou" else "a ") + name for name in names]
 
 
 def captions(scenes: SceneSet) -> list[str]:
