@@ -18,7 +18,7 @@ VENDOR = ROOT / "book" / "_static" / "vendor"
 # What pages load, by npm package. Of MathJax: TeX input, its fonts, and what its menu loads on
 # demand, speech in English included.
 WANTED = {
-    "@jupyter-widgets/html-manager": ["dist/embed.js", "dist/embed.js.LICENSE.txt"],
+    "@jupyter-widgets/html-manager": ["dist/embed.js*.txt", "dist/embed.js", "dist/*.woff*"],
     "mathjax": [
         "LICENSE",
         "es5/tex-mml-chtml.js",

@@ -1,0 +1,183 @@
+"""The built book in a real browser, with every other host out of reach."""
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from conftest import BOOK, PAGES, ROOT, unavailable
+from playwright.sync_api import Browser, Error, Page, sync_playwright
+
+NAMES = [str(page.relative_to(BOOK)) for page in PAGES]
+CHAPTERS = [name for name in NAMES if name.startswith("notebooks/")]
+SCREENSHOTS = ROOT / "_build" / "screenshots"
+BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
+FLAGS = [
+    "--no-sandbox",  # a container's root user may not sandbox
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+]
+VIEWS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 390)}
+
+pytestmark = pytest.mark.browser
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def address(book: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(book)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = os.environ.get("CHROME") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        except Error as error:
+            unavailable(
+                "No browser to open the book with: install Chromium or Chrome, or run "
+                f"`.venv/bin/playwright install chromium` ({error.message.splitlines()[0]})."
+            )
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(browser: Browser, address: str, name: str, view: str) -> Iterator[Page]:
+    """Open a page and wait until it is drawn; whatever goes wrong meanwhile fails the test."""
+    theme, width = VIEWS[view]
+    wrong: list[str] = []
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, service_workers="block", color_scheme=theme
+    )
+
+    def only_the_book(route):
+        if urlsplit(route.request.url).netloc == urlsplit(address).netloc:
+            route.continue_()
+        else:
+            wrong.append(f"asks another host: {route.request.url}")
+            route.abort()
+
+    context.route("**/*", only_the_book)
+    context.add_init_script(
+        f"localStorage.setItem('mode', '{theme}'); localStorage.setItem('theme', '{theme}');"
+    )
+    page = context.new_page()
+    page.on("console", lambda m: wrong.append(f"console: {m.text}") if m.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+    page.on("requestfailed", lambda request: wrong.append(f"failed: {request.url}"))
+    page.on("response", lambda r: wrong.append(f"{r.status}: {r.url}") if r.status >= 400 else None)
+    page.goto(f"{address}/{name}", wait_until="networkidle")
+    page.evaluate("window.MathJax?.startup?.promise")
+    for chart in page.locator("[id^=altair-viz-]").all():
+        chart.locator("svg").first.wait_for()
+    yield page
+    assert wrong == []
+    context.close()
+
+
+# Relative luminance and contrast as WCAG 2 defines them.
+FAINT_TEXT = """() => {
+  const rgb = colour => colour.match(/[\\d.]+/g).map(Number);
+  const channel = value => (value /= 255) <= 0.04045
+    ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  const luminance = ([r, g, b]) =>
+    0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const ground = luminance(rgb(getComputedStyle(document.body).backgroundColor));
+  const texts = document.querySelectorAll(
+    '.vega-embed [class*=role-axis] text, .vega-embed [class*=role-legend] text,' +
+    '.vega-embed [class*=role-title] text');
+  return [...texts].filter(text => {
+    const own = luminance(rgb(getComputedStyle(text).fill));
+    return (Math.max(own, ground) + 0.05) / (Math.min(own, ground) + 0.05) < 4.5;
+  }).map(text => text.textContent);
+}"""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", NAMES)
+def test_page_is_whole(browser, address, name, view):
+    with opened(browser, address, name, view) as page:
+        picture = f"{name.removesuffix('.html').replace('/', '-')}-{view}.png"
+        page.screenshot(path=SCREENSHOTS / picture, full_page=True)
+
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, f"{wide} pixels wider than the window"
+
+        formulas = page.locator(".math")
+        assert page.locator(".math mjx-container").count() >= formulas.count()
+        assert page.locator("mjx-merror").count() == 0
+
+        for chart in page.locator("[id^=altair-viz-]").all():
+            marks = chart.locator("svg [class*=mark-]:is(.role-mark) > *")
+            assert marks.count() > 0, "a chart without a mark"
+            box = chart.locator("svg").first.bounding_box()
+            assert box["width"] > 100
+            assert box["height"] > 50
+        assert page.evaluate(FAINT_TEXT) == []
+
+        views = page.locator("script[type='application/vnd.jupyter.widget-view+json']")
+        if views.count():
+            page.locator(".jupyter-widgets").first.wait_for()
+
+
+@pytest.mark.parametrize("view", ["light", "phone"])
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_sliders_move_charts_without_python(browser, address, name, view):
+    with opened(browser, address, name, view) as page:
+        charts = page.locator("[id^=altair-viz-]:has(.vega-bind input[type=range])")
+        for chart in charts.all():
+            slider = chart.locator("input[type=range]").first
+            drawing = chart.locator("svg").first
+            slider.press("Home")
+            page.wait_for_timeout(200)
+            at_lowest = drawing.inner_html()
+            slider.press("End")
+            page.wait_for_timeout(200)
+            assert drawing.inner_html() != at_lowest
+
+
+def test_some_chapter_has_a_slider(browser, address):
+    sliders = 0
+    for name in CHAPTERS:
+        with opened(browser, address, name, "light") as page:
+            sliders += page.locator(".vega-bind input[type=range]").count()
+    assert sliders >= 1
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_solutions_are_folded_until_opened(browser, address, name):
+    with opened(browser, address, name, "light") as page:
+        for solution in page.locator(".solution.dropdown").all():
+            body = solution.locator("section").first
+            assert not body.is_visible()
+            solution.locator(".toggle-button").click()
+            body.wait_for(state="visible")
+
+
+def test_dark_and_light_differ(browser, address):
+    grounds = []
+    for view in ("light", "dark"):
+        with opened(browser, address, "book/welcome.html", view) as page:
+            grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert grounds[0] != grounds[1]

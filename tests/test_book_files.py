@@ -1,0 +1,87 @@
+"""The built book as files: links, anchors, other hosts, and what the build is pinned to."""
+
+import json
+import pkgutil
+import re
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+from conftest import BOOK, PAGES, ROOT
+
+import binding_lib
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(BOOK)))
+
+
+@cache
+def parsed(page: Path) -> BeautifulSoup:
+    return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    marked = parsed(page).find_all(lambda tag: tag.has_attr("id") or tag.has_attr("name"))
+    return {tag.get("id") or tag.get("name") for tag in marked}
+
+
+def test_the_book_is_built(book):
+    assert len(PAGES) >= 8
+    assert (book / "book" / "welcome.html") in PAGES
+
+
+@each_page
+def test_internal_links_and_anchors_resolve(page):
+    dead = []
+    for tag in parsed(page).find_all(["a", "img", "link", "script", "source"]):
+        url = urlsplit(tag.get("href") or tag.get("src") or "")
+        if url.scheme or url.netloc:
+            continue
+        target = (page.parent / unquote(url.path)).resolve() if url.path else page
+        if not target.exists():
+            dead.append(url.geturl())
+        elif url.fragment and target.suffix == ".html":
+            if unquote(url.fragment) not in anchors(target):
+                dead.append(url.geturl())
+    assert not dead
+
+
+@each_page
+def test_no_tag_loads_from_another_host(page):
+    loading = parsed(page).find_all(["script", "link", "img", "iframe", "source", "video", "audio"])
+    addresses = [tag.get("src") or tag.get("href") or "" for tag in loading]
+    assert [address for address in addresses if urlsplit(address).netloc] == []
+
+
+@each_page
+def test_every_image_has_a_text_alternative(page):
+    assert [tag for tag in parsed(page).find_all("img") if not tag.get("alt")] == []
+
+
+def test_no_style_sheet_loads_from_another_host(book):
+    pattern = re.compile(r"""(?:url\(|@import)\s*['"]?(?:https?:)?//[^)'"\s]+""")
+    found = {
+        str(sheet.relative_to(book)): pattern.findall(sheet.read_text(encoding="utf-8"))
+        for sheet in book.rglob("*.css")
+    }
+    assert {name: hits for name, hits in found.items() if hits} == {}
+
+
+def test_every_public_module_is_described():
+    pages = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "book/api").glob("*.md"))
+    described = set(re.findall(r"automodule:: (\S+)", pages))
+    modules = {
+        module.name
+        for module in pkgutil.walk_packages(binding_lib.__path__, "binding_lib.")
+        if "._" not in module.name and not module.ispkg
+    }
+    assert modules - described == set()
+
+
+def test_npm_packages_are_locked_by_hash_and_without_addresses():
+    packages = json.loads((ROOT / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    installed = {name: package for name, package in packages.items() if name}
+    assert all(package["integrity"].startswith("sha512-") for package in installed.values())
+    assert not any("resolved" in package for package in installed.values())
