@@ -1,0 +1,32 @@
+"""How embedding models bind concepts: the library under the course."""
+
+from binding_lib.concepts import ConceptSpace, ObjectSplit
+from binding_lib.decomposition import AdditiveDecomposition
+from binding_lib.encoders import list_encoders, load_encoder
+from binding_lib.probes import LinearProbe
+from binding_lib.recognition import (
+    bootstrap_interval,
+    recognised,
+    retrieval_accuracy,
+    swap_accuracy,
+)
+from binding_lib.scenes import SceneSet, all_scenes, sample_scenes, swaps
+from binding_lib.views.captions import text_space
+
+__all__ = [
+    "AdditiveDecomposition",
+    "ConceptSpace",
+    "LinearProbe",
+    "ObjectSplit",
+    "SceneSet",
+    "all_scenes",
+    "bootstrap_interval",
+    "list_encoders",
+    "load_encoder",
+    "recognised",
+    "retrieval_accuracy",
+    "sample_scenes",
+    "swap_accuracy",
+    "swaps",
+    "text_space",
+]

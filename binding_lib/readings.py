@@ -1,0 +1,150 @@
+"""Does a decomposition hold? The paper's three readings of it, as tidy tables.
+
+Each table has one row a number, with the ends of its 95 % bootstrap interval over test scenes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from binding_lib.checks import check_embeddings
+from binding_lib.decomposition import ESTIMATORS, LEVELS, AdditiveDecomposition
+from binding_lib.probes import LinearProbe
+from binding_lib.recognition import bootstrap_interval, r2_interval, recognised, retrieved
+from binding_lib.scenes import SceneSet
+
+Data = tuple[SceneSet, np.ndarray]
+"""Scenes and their embeddings, shape (N, d)."""
+
+
+def read_decomposition(
+    decomposition: AdditiveDecomposition, test: Data, probes: Sequence[LinearProbe] = ()
+) -> pd.DataFrame:
+    """R², retrieval and probing of a fitted decomposition (paper, section 3).
+
+    Parameters
+    ----------
+    decomposition : AdditiveDecomposition
+    test : (SceneSet, ndarray)
+        Scenes that `fit` did not use. Those with an object that `fit` never saw are left out as
+        queries, and stay in the bank that retrieval chooses from.
+    probes : sequence of LinearProbe
+        Trained on real embeddings; asked here about reconstructed ones.
+
+    Returns
+    -------
+    DataFrame
+        Columns reading ("R²", "retrieval", "probe: object", ...), value, low, high, n_scenes (the
+        test scenes that the reading used).
+
+    Raises
+    ------
+    ValueError
+        If no test scene is made of what `fit` saw.
+    """
+    scenes, embeddings = test
+    Z = check_embeddings(embeddings, len(scenes))
+    rows = np.flatnonzero(decomposition.can_predict(scenes))
+    if len(rows) == 0:
+        raise ValueError("every test scene holds something that fit never saw; use more scenes")
+    predicted = decomposition.predict(scenes[rows])
+    estimates = {
+        "R²": r2_interval(Z[rows], predicted),
+        "retrieval": bootstrap_interval(retrieved(predicted, Z, truth=rows)),
+    }
+    for probe in probes:
+        right = recognised(probe.scores(predicted), scenes[rows].present(probe.target))
+        estimates[f"probe: {probe.target}"] = bootstrap_interval(right)
+    table = pd.DataFrame([e._asdict() for e in estimates.values()])
+    table.insert(0, "reading", list(estimates))
+    return table.assign(n_scenes=len(rows))
+
+
+def read_probes(test: Data, probes: Iterable[LinearProbe]) -> pd.DataFrame:
+    """The probes' accuracy on real embeddings: the most that a reconstruction could reach.
+
+    Returns
+    -------
+    DataFrame
+        Columns reading, value, low, high, n_scenes.
+    """
+    scenes, embeddings = test
+    rows = []
+    for probe in probes:
+        right = recognised(probe.scores(embeddings), scenes.present(probe.target))
+        estimate = bootstrap_interval(right)._asdict()
+        rows.append({"reading": f"probe: {probe.target}", **estimate, "n_scenes": len(scenes)})
+    return pd.DataFrame(rows)
+
+
+def decomposition_table(
+    train: Data,
+    test: Data,
+    singles: Data | None = None,
+    probes: Sequence[LinearProbe] = (),
+    levels: Sequence[str] = LEVELS,
+) -> pd.DataFrame:
+    """Every level and estimator, fitted on `train` and read on `test`.
+
+    Parameters
+    ----------
+    train, test : (SceneSet, ndarray)
+    singles : (SceneSet, ndarray), optional
+        Scenes of one object; without them the estimator "single-obj" is left out.
+    probes : sequence of LinearProbe
+    levels : sequence of str
+
+    Returns
+    -------
+    DataFrame
+        Columns level, estimator, and those of `read_decomposition`.
+    """
+    parts = []
+    for level in levels:
+        for estimator in ESTIMATORS:
+            alone = singles if estimator == "single-obj" else None
+            if estimator == "single-obj" and alone is None:
+                continue
+            fitted = AdditiveDecomposition(level, estimator).fit(*train, singles=alone)  # type: ignore[arg-type]
+            part = read_decomposition(fitted, test, probes)
+            part.insert(0, "estimator", estimator)
+            part.insert(0, "level", level)
+            parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def scene_count_curve(
+    train: Data, test: Data, counts: Sequence[int], singles: Data | None = None
+) -> pd.DataFrame:
+    """Level I read again and again with more training scenes: how many does an estimate need?
+
+    Parameters
+    ----------
+    train, test : (SceneSet, ndarray)
+    counts : sequence of int
+        For each, the first so many scenes of `train` are used.
+    singles : (SceneSet, ndarray), optional
+
+    Returns
+    -------
+    DataFrame
+        Columns n_train, and those of `decomposition_table`.
+
+    Raises
+    ------
+    ValueError
+        If a count is larger than the number of training scenes.
+    """
+    scenes, embeddings = train
+    if max(counts) > len(scenes) or min(counts) < 1:
+        raise ValueError(f"counts must be from 1 to {len(scenes)}, got {list(counts)}")
+    parts = []
+    for count in counts:
+        first = (scenes[:count], embeddings[:count])
+        part = decomposition_table(first, test, singles, levels=["object"])
+        part.insert(0, "n_train", count)
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
