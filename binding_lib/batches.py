@@ -85,10 +85,12 @@ class BatchSampler:
         self.sizes = split.space.sizes
         self.n_objects, self.n_queries, self.coverage = n_objects, n_queries, split.coverage
         n_single = round(single_share * n_scenes) if n_objects > 1 else 0
-        self.n_scenes = {n_objects: n_scenes - n_single, 1: n_single} if n_single else {n_objects: n_scenes}
-        self.is_train = torch.zeros(split.space.n_objects, dtype=torch.bool, device=device)
-        self.is_train[torch.from_numpy(split.train).to(device)] = True
-        self.is_train = self.is_train.view(self.sizes)
+        self.n_scenes = (
+            {n_objects: n_scenes - n_single, 1: n_single} if n_single else {n_objects: n_scenes}
+        )
+        is_train = torch.zeros(split.space.n_objects, dtype=torch.bool, device=device)
+        is_train[torch.tensor(split.train, device=device)] = True
+        self.is_train = is_train.view(self.sizes)
 
     def draw(self, generator: torch.Generator, in_play: int | None = None) -> Batch:
         """Draw one batch.
@@ -126,7 +128,10 @@ class BatchSampler:
             objects=objects,
             object_targets=shared_targets(picks, len(objects)),
             concepts=torch.cat(
-                [start + torch.arange(size, device=device) for start, size in zip(starts, sizes, strict=True)]
+                [
+                    start + torch.arange(size, device=device)
+                    for start, size in zip(starts, sizes, strict=True)
+                ]
             ),
             concept_targets=shared_targets([(s + columns).flatten(1) for s in scenes], sum(sizes)),
         )

@@ -7,6 +7,7 @@ embeddings (paper, section 2). Both transformers are pre-norm and see whole sequ
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -222,8 +223,10 @@ class DualEncoder(nn.Module):
         return self._embed(self.concepts, np.arange(self.layout.n_values))
 
     @torch.inference_mode()
-    def _embed(self, function, values: np.ndarray, batch: int = 8192) -> np.ndarray:
+    def _embed(
+        self, function: Callable[[Tensor], Tensor], values: np.ndarray, batch: int = 8192
+    ) -> np.ndarray:
         if len(values) == 0:
             return np.empty((0, self.dim), dtype=np.float32)
-        parts = torch.from_numpy(values).split(batch)
+        parts = torch.tensor(values).split(batch)
         return np.concatenate([function(part.to(self.device)).cpu().numpy() for part in parts])

@@ -1,0 +1,124 @@
+"""How a dual encoder is trained: the settings, the learning rates and the optimizers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.optim import AdamW, Muon, Optimizer
+
+from binding_lib.checks import check_choice
+from binding_lib.dual_encoder import DualEncoder
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How a dual encoder is trained.
+
+    Attributes
+    ----------
+    steps : int
+    n_scenes, n_queries : int
+        Scenes in a batch, and about how many training objects they are drawn from, all of which
+        serve as queries (`binding_lib.batches`).
+    single_share : float
+        The share of scenes that hold a single object.
+    concept_weight : float
+        The weight of the concept queries in the loss; that of the object queries is 1.
+    symmetric : bool
+        Also ask each query for its scenes, as CLIP's loss does; the two directions are averaged.
+    optimizer : str
+        "muon" (the matrices of the transformer layers; AdamW does the rest) or "adamw" (all).
+    matrix_rate, rate, embedding_rate : float
+        Learning rates: of the layers' matrices; of the rest; of token embeddings and the
+        same-object attention bias.
+    weight_decay : float
+    warmup, hold : float
+        The learning rate rises over the first `warmup` of the steps and is held until the share
+        `hold` of them is done; then it falls to zero in a straight line.
+    grow_from : int or None
+        A growing vocabulary: batches start with the first so many values of each concept, and the
+        rest join evenly until the share `grow_until` of the steps is done. None: all at once.
+    grow_until : float
+    precision : str
+        "bf16" or "fp32"; "auto" is bf16 where the processor has instructions for it.
+    evaluate_every : int
+        Steps between two exams.
+    exam_scenes : int
+        Scenes in each exam.
+    """
+
+    steps: int = 1500
+    n_scenes: int = 256
+    n_queries: int = 256
+    single_share: float = 0.0
+    concept_weight: float = 0.3
+    symmetric: bool = False
+    optimizer: str = "muon"
+    matrix_rate: float = 0.04
+    rate: float = 1e-2
+    embedding_rate: float = 2e-2
+    weight_decay: float = 0.1
+    warmup: float = 0.1
+    hold: float = 0.1
+    grow_from: int | None = None
+    grow_until: float = 0.5
+    precision: str = "auto"
+    evaluate_every: int = 250
+    exam_scenes: int = 1000
+
+    def __post_init__(self) -> None:
+        check_choice("optimizer", self.optimizer, ("muon", "adamw"))
+        check_choice("precision", self.precision, ("auto", "bf16", "fp32"))
+        for name in ("steps", "n_scenes", "n_queries", "evaluate_every", "exam_scenes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+    def rate_factor(self, step: int) -> float:
+        """What learning rates are multiplied by at a step (counted from 0)."""
+        done, left = (step + 1) / self.steps, (self.steps - step) / self.steps
+        rise = done / self.warmup if self.warmup else 1.0
+        return min(1.0, rise, left / max(1 - self.hold, 1 / self.steps))
+
+    def values_in_play(self, step: int, most: int) -> int:
+        """How many values of each concept batches may use at a step, of `most`."""
+        if self.grow_from is None:
+            return most
+        share = min(1.0, step / max(1.0, self.grow_until * self.steps))
+        return min(most, round(self.grow_from + share * (most - self.grow_from)))
+
+
+def make_optimizers(model: DualEncoder, training: TrainingConfig) -> list[Optimizer]:
+    """Make the optimizers; each group of parameters knows its `full_rate`."""
+    matrices, embeddings, rest = [], [], []
+    for name, parameter in model.named_parameters():
+        if ".blocks." in name and parameter.ndim == 2:
+            matrices.append(parameter)
+        elif "embedding" in name or "same_object_bias" in name:
+            embeddings.append(parameter)
+        else:
+            rest.append(parameter)
+    groups = [
+        {"params": rest, "full_rate": training.rate},
+        {"params": embeddings, "full_rate": training.embedding_rate},
+    ]
+    of_matrices = {"params": matrices, "full_rate": training.matrix_rate}
+    decay = training.weight_decay
+    if training.optimizer == "adamw":
+        return [AdamW([*groups, of_matrices], betas=(0.9, 0.98), weight_decay=decay)]
+    return [
+        Muon([of_matrices], weight_decay=decay),
+        AdamW(groups, betas=(0.9, 0.98), weight_decay=decay),
+    ]
+
+
+def use_bf16(precision: str, device: torch.device) -> bool:
+    """Whether to compute in bfloat16: "auto" does where the device has instructions for it."""
+    if precision != "auto":
+        return precision == "bf16"
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type == "cpu":
+        has = torch.cpu.get_capabilities()
+        return bool(has.get("avx512_bf16") or has.get("amx_bf16"))
+    return False

@@ -1,0 +1,160 @@
+"""A trained dual encoder with all that is known about its training, and its checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from binding_lib.checkpoints import read_checkpoint, write_checkpoint
+from binding_lib.concepts import ConceptSpace, ObjectSplit
+from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
+from binding_lib.encoders.weights import resolve_device
+from binding_lib.scenes import SceneSet
+
+
+class TrainedDualEncoder:
+    """What training returns: encoders whose cosine is the score, the split, and the history.
+
+    Attributes
+    ----------
+    model : DualEncoder
+    split : ObjectSplit
+        Which objects training saw.
+    history : DataFrame
+        One row for each time the model was examined and each kind of object that the exam scenes
+        were made of. Columns: ``step``; ``seconds`` of training so far; ``objects`` ("seen",
+        "validation", "held_out"); ``candidates``, the number of objects that every scene is
+        compared with; the strict rates ``concept``, ``object`` and ``swap``; the training ``loss``
+        and the ``scale`` of the cosines at that step. Settings are meant to be chosen by the rows
+        of "validation", a quarter of the objects that training never sees, and reported by those of
+        "held_out", the others.
+    training : dict
+        The settings of the training.
+    seed : int
+    """
+
+    def __init__(
+        self,
+        model: DualEncoder,
+        split: ObjectSplit,
+        history: pd.DataFrame,
+        training: Mapping[str, Any],
+        seed: int,
+    ) -> None:
+        self.model, self.split, self.history = model, split, history
+        self.training, self.seed = dict(training), seed
+
+    @property
+    def space(self) -> ConceptSpace:
+        """The concepts and values that the model knows."""
+        return self.model.space
+
+    @property
+    def dim(self) -> int:
+        """d, the dimension of the embeddings."""
+        return self.model.dim
+
+    @property
+    def step(self) -> int:
+        """The number of training steps taken."""
+        return int(self.history["step"].max())
+
+    @property
+    def finished(self) -> bool:
+        """Whether training went to its end (and was not interrupted)."""
+        return self.step >= self.training["steps"]
+
+    def encode_scenes(self, scenes: SceneSet) -> Float[np.ndarray, "N d"]:
+        """Embed scenes, as vectors of length 1."""
+        return self.model.encode_scenes(scenes)
+
+    def encode_objects(self, object_ids: ArrayLike) -> Float[np.ndarray, "K d"]:
+        """Embed object queries, given object ids, as vectors of length 1."""
+        return self.model.encode_queries(object_ids)
+
+    def encode_concepts(self) -> Float[np.ndarray, "K d"]:
+        """Embed every value of every concept as a query, in order: K = sum(space.sizes)."""
+        return self.model.encode_concepts()
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write a checkpoint that `load_dual_encoder` reads."""
+        write_checkpoint(folder, self.tensors(), self.record())
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The numbers of a checkpoint: the weights, and one bit for each training object."""
+        is_train = np.zeros(self.space.n_objects, dtype=bool)
+        is_train[self.split.train] = True
+        weights = {f"model.{name}": t for name, t in self.model.state_dict().items()}
+        return {**weights, "split.train": torch.from_numpy(np.packbits(is_train))}
+
+    def record(self) -> dict[str, Any]:
+        """Everything else of a checkpoint, fit for JSON."""
+        return {
+            "space": self.space.to_dict(),
+            "model": asdict(self.model.config),
+            "training": self.training,
+            "seed": self.seed,
+            "torch": str(torch.__version__),
+            "history": json.loads(self.history.to_json(orient="records", double_precision=15)),
+        }
+
+    def __repr__(self) -> str:
+        last = self.history[self.history["objects"] == "held_out"].iloc[-1]
+        return (
+            f"TrainedDualEncoder({self.space!r}, coverage={self.split.coverage:.3g}, "
+            f"step={self.step}, held-out objects {last['object']:.3f})"
+        )
+
+
+def load_dual_encoder(folder: str | os.PathLike[str], device: str = "auto") -> TrainedDualEncoder:
+    """Read the checkpoint of a trained dual encoder.
+
+    Parameters
+    ----------
+    folder : path
+        What `TrainedDualEncoder.save` wrote, or the folder of a training that still runs.
+    device : str
+        "auto", "cpu", "cuda" or "mps".
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder holds no checkpoint.
+    ValueError
+        If the checkpoint is damaged.
+    """
+    tensors, record = read_checkpoint(folder)
+    try:
+        space = ConceptSpace(record["space"])
+        bits = np.unpackbits(tensors["split.train"].numpy(), count=space.n_objects)
+        split = ObjectSplit(space, np.flatnonzero(bits), np.flatnonzero(bits == 0))
+        model = DualEncoder(DualEncoderConfig(**record["model"]), space)
+        model.load_state_dict(part_of(tensors, "model."))
+        history = pd.DataFrame(record["history"])
+        training, seed = record["training"], record["seed"]
+    except (KeyError, TypeError, RuntimeError, ValueError) as error:
+        raise ValueError(
+            f"the checkpoint in {os.fspath(folder)!r} is not one of a dual encoder: {error}"
+        ) from error
+    return TrainedDualEncoder(
+        model.to(resolve_device(device)).eval(), split, history, training, seed
+    )
+
+
+def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Select the tensors whose names start with `prefix`, under the rest of their names."""
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
