@@ -110,14 +110,8 @@ class AdditiveDecomposition:
         columns = _columns(scenes, self.level)  # (N, m, 1 or C)
         n_columns = self.space_.n_objects if self.level == "object" else sum(self.space_.sizes)
         slots = range(scenes.n_slots) if self.estimator == "avg+pos" else [slice(None)]
-        vectors = np.stack(
-            [
-                _estimate(
-                    columns[:, slot].reshape(len(scenes), -1), n_columns, Z, centre, self.estimator
-                )
-                for slot in slots
-            ]
-        )
+        by_slot = [columns[:, slot].reshape(len(scenes), -1) for slot in slots]
+        vectors = np.stack([_estimate(c, n_columns, Z, centre, self.estimator) for c in by_slot])
         self._vectors = vectors  # (m or 1, n_columns, d)
         if self.level == "concept":
             values = _value_columns(self.space_, np.arange(self.space_.n_objects))
@@ -156,7 +150,7 @@ class AdditiveDecomposition:
 
     def can_predict(self, scenes: SceneSet) -> Bool[np.ndarray, " N"]:
         """Which scenes are made only of what `fit` saw (errors as in `predict`)."""
-        return self._seen(scenes).all(axis=(1, 2))
+        return np.asarray(self._seen(scenes).all(axis=(1, 2)))
 
     def score(self, scenes: SceneSet, embeddings: Float[np.ndarray, "N d"]) -> float:
         """R² = 1 − SSE / SST, both summed over all dimensions, SST around the embeddings' mean."""
@@ -251,7 +245,7 @@ def _columns(scenes: SceneSet, level: str) -> Int[np.ndarray, "N m k"]:
 
 
 def _value_columns(space: ConceptSpace, ids: np.ndarray) -> Int[np.ndarray, "... C"]:
-    """Each object's values, numbered through all concepts: the first concept's values come first."""
+    """Each object's values, numbered through all concepts, the first concept's values first."""
     offsets = np.concatenate([[0], np.cumsum(space.sizes)[:-1]])
     return space.values(ids) + offsets
 

@@ -1,7 +1,7 @@
 """The questions: are a scene's concepts and objects recognised, and which scene is it?
 
-All functions give one outcome a scene or a rate; `bootstrap_interval` says how far a rate may be off
-because only some scenes were tested.
+All functions give one outcome a scene or a rate; `bootstrap_interval` says how far a rate may be
+off because only some scenes were tested.
 """
 
 from __future__ import annotations
