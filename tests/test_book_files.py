@@ -42,9 +42,8 @@ def test_internal_links_and_anchors_resolve(page):
         target = (page.parent / unquote(url.path)).resolve() if url.path else page
         if not target.exists():
             dead.append(url.geturl())
-        elif url.fragment and target.suffix == ".html":
-            if unquote(url.fragment) not in anchors(target):
-                dead.append(url.geturl())
+        elif target.suffix == ".html" and unquote(url.fragment) not in anchors(target) | {""}:
+            dead.append(url.geturl())
     assert not dead
 
 
