@@ -40,7 +40,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/codespell README.md book notebooks binding_lib tests
+	$(BIN)/codespell README.md book/*.md book/api book/_ext notebooks binding_lib tests
 
 serve: book
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html

@@ -32,19 +32,21 @@ def test_the_book_is_built(book):
     assert (book / "book" / "welcome.html") in PAGES
 
 
+def is_dead(page: Path, address: str) -> bool:
+    url = urlsplit(address)
+    if url.scheme or url.netloc:
+        return False
+    target = (page.parent / unquote(url.path)).resolve() if url.path else page
+    if url.fragment and target.suffix == ".html" and target.exists():
+        return unquote(url.fragment) not in anchors(target)
+    return not target.exists()
+
+
 @each_page
 def test_internal_links_and_anchors_resolve(page):
-    dead = []
-    for tag in parsed(page).find_all(["a", "img", "link", "script", "source"]):
-        url = urlsplit(tag.get("href") or tag.get("src") or "")
-        if url.scheme or url.netloc:
-            continue
-        target = (page.parent / unquote(url.path)).resolve() if url.path else page
-        if not target.exists():
-            dead.append(url.geturl())
-        elif target.suffix == ".html" and unquote(url.fragment) not in anchors(target) | {""}:
-            dead.append(url.geturl())
-    assert not dead
+    tags = parsed(page).find_all(["a", "img", "link", "script", "source"])
+    addresses = [tag.get("href") or tag.get("src") or "" for tag in tags]
+    assert [address for address in addresses if is_dead(page, address)] == []
 
 
 @each_page
