@@ -12,8 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from binding_lib.encoders import MissingExtraError, WeightsUnavailableError, list_encoders
+from binding_lib.encoders import (
+    MissingExtraError,
+    WeightsUnavailableError,
+    list_encoders,
+    load_encoder,
+)
 from binding_lib.files import atomic_path
+from binding_lib.readings import decompose_captions
 
 
 class _OneSentenceErrors(TyperGroup):
@@ -47,15 +53,49 @@ def encoders(json_file: JsonFile = None) -> None:
     _write_json(json_file, {"encoders": table.to_dict("records")})
 
 
+@app.command()
+def decompose(
+    encoder: Annotated[str, typer.Option(help="The encoder's name; see `encoders`.")] = "minilm",
+    scenes: Annotated[int, typer.Option(min=100, help="Scenes, nine tenths to fit.")] = 13_000,
+    objects: Annotated[int, typer.Option(min=1, help="Objects a scene.")] = 2,
+    probes: Annotated[bool, typer.Option(help="Read the reconstructions with probes too.")] = True,
+    seed: Annotated[int, typer.Option(help="Chooses the scenes.")] = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Is a caption's embedding the sum of its objects' embeddings? R², retrieval, probing."""
+    result = decompose_captions(load_encoder(encoder), scenes, objects, probes=probes, seed=seed)
+    typer.echo(f"{encoder}: {result.n_train} scenes to fit, {result.n_test} to test")
+    for name in ("real", "reconstructed"):
+        table = getattr(result, name)
+        if len(table):
+            typer.echo(f"\n{name} embeddings")
+            _print_table(table)
+    content = {
+        "encoder": encoder,
+        "seed": seed,
+        "objects": objects,
+        "n_train": result.n_train,
+        "n_test": result.n_test,
+        "real": result.real.to_dict("records"),
+        "reconstructed": result.reconstructed.to_dict("records"),
+    }
+    _write_json(json_file, content)
+
+
 def _print_table(table: pd.DataFrame) -> None:
     """Print a table with its column names; yes and no for truth values."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, column in enumerate(table.columns):
         shown.add_column(column, no_wrap=number == 0)  # names are there to be copied
     for row in table.itertuples(index=False):
-        cells = [{True: "yes", False: "no"}[c] if isinstance(c, bool) else str(c) for c in row]
-        shown.add_row(*cells)
+        shown.add_row(*map(_cell, row))
     Console(markup=False, highlight=False).print(shown)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _write_json(file: Path | None, content: dict[str, Any]) -> None:

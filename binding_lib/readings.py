@@ -6,15 +6,19 @@ Each table has one row a number, with the ends of its 95 % bootstrap interval ov
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from binding_lib.checks import check_embeddings
+from binding_lib.concepts import OBJECT
 from binding_lib.decomposition import ESTIMATORS, LEVELS, AdditiveDecomposition
+from binding_lib.encoders import Encoder
 from binding_lib.probes import LinearProbe
 from binding_lib.recognition import bootstrap_interval, r2_interval, recognised, retrieved
-from binding_lib.scenes import SceneSet
+from binding_lib.scenes import SceneSet, all_scenes, sample_scenes
+from binding_lib.views.captions import text_space
 
 Data = tuple[SceneSet, np.ndarray]
 """Scenes and their embeddings, shape (N, d)."""
@@ -148,3 +152,74 @@ def scene_count_curve(
         part.insert(0, "n_train", count)
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
+
+
+@dataclass(frozen=True)
+class CaptionDecomposition:
+    """What `decompose_captions` found, with what a chapter needs to go on from there.
+
+    Attributes
+    ----------
+    train, test, singles : (SceneSet, ndarray)
+        Scenes and embeddings: to fit on, to read on, and each object of the space alone.
+    probes : list of LinearProbe
+        Trained on `train`; empty if there were to be none.
+    real : DataFrame
+        The probes on real test embeddings, as `read_probes` gives it.
+    reconstructed : DataFrame
+        As `decomposition_table` gives it.
+    """
+
+    train: Data
+    test: Data
+    singles: Data
+    probes: list[LinearProbe]
+    real: pd.DataFrame
+    reconstructed: pd.DataFrame
+
+    @property
+    def n_train(self) -> int:
+        """The number of scenes to fit on."""
+        return len(self.train[0])
+
+    @property
+    def n_test(self) -> int:
+        """The number of scenes to read on."""
+        return len(self.test[0])
+
+
+def decompose_captions(
+    encoder: Encoder, n_scenes: int, n_objects: int = 2, probes: bool = True, seed: int = 0
+) -> CaptionDecomposition:
+    """Encode captions of the paper's 20 x 20 text space, decompose them and read the result.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        One that encodes text.
+    n_scenes : int
+        Random scenes in all; the last tenth is for testing.
+    n_objects : int
+        Objects a scene.
+    probes : bool
+        Whether to train probes for objects and for both concepts.
+    seed : int
+        Chooses the scenes.
+    """
+    space = text_space()
+    scenes = sample_scenes(space, n_scenes, n_objects, seed=seed)
+    alone = all_scenes(space, n_objects=1)
+    Z = encoder.encode_text(scenes.captions())
+    n_train = n_scenes - n_scenes // 10
+    train, test = (scenes[:n_train], Z[:n_train]), (scenes[n_train:], Z[n_train:])
+    singles = (alone, encoder.encode_text(alone.captions()))
+    targets = (OBJECT, *space.names) if probes else ()
+    fitted = [LinearProbe(target).fit(*train) for target in targets]
+    return CaptionDecomposition(
+        train=train,
+        test=test,
+        singles=singles,
+        probes=fitted,
+        real=read_probes(test, fitted),
+        reconstructed=decomposition_table(train, test, singles, fitted),
+    )
