@@ -25,6 +25,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
 .PHONY: book test notebooks lint serve lock clean chapters
 
+# A make of its own: the chapters may have been written anew since this one read their times.
 book: chapters
 	@$(MAKE) --no-print-directory $(BOOK)
 	@echo "The book: _build/html/index.html"
@@ -58,11 +59,12 @@ chapters: $(INSTALLED)
 	@$(BIN)/python book/_ext/chapters.py
 
 $(INSTALLED): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --editable ".[test]" --constraint constraints.txt
+	@echo "Setting up .venv: minutes the first time, seconds later"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --editable ".[test]" --constraint constraints.txt
 	@touch $@
 
-$(VENDOR): package-lock.json book/_ext/npm_scripts.py $(INSTALLED)
+$(VENDOR): package-lock.json book/_ext/npm_scripts.py | $(INSTALLED)
 	$(BIN)/python book/_ext/npm_scripts.py
 	@touch $@
 
