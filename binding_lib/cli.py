@@ -12,12 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from binding_lib.encoders import (
-    MissingExtraError,
-    WeightsUnavailableError,
-    list_encoders,
-    load_encoder,
-)
+from binding_lib.encoders import MissingExtraError, list_encoders, load_encoder
 from binding_lib.files import atomic_path
 from binding_lib.readings import decompose_captions
 
@@ -28,8 +23,8 @@ class _OneSentenceErrors(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (ValueError, WeightsUnavailableError, MissingExtraError) as error:
-            typer.echo(f"binding-lib: {error}", err=True)
+        except (ValueError, OSError, MissingExtraError) as error:
+            typer.echo(f"binding-lib: {' '.join(str(error).split())}", err=True)
             raise typer.Exit(2) from None
 
 
