@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -99,13 +98,15 @@ class TrainedDualEncoder:
 
     def record(self) -> dict[str, Any]:
         """Everything else of a checkpoint, fit for JSON."""
+        history = self.history.astype(object)
+        history = history.where(self.history.notna(), None)  # JSON has no NaN
         return {
             "space": self.space.to_dict(),
             "model": asdict(self.model.config),
             "training": self.training,
             "seed": self.seed,
             "torch": str(torch.__version__),
-            "history": json.loads(self.history.to_json(orient="records", double_precision=15)),
+            "history": history.to_dict("records"),
         }
 
     def __repr__(self) -> str:

@@ -104,7 +104,7 @@ def train(
     An interrupt (Ctrl-C, or stopping a notebook's cell) ends training after the step it is in; the
     model as it is then is examined, kept in `folder` and returned.
     """
-    run = _Run(config, split, training, seed, resolve_device(device))
+    run = Run(config, split, training, seed, resolve_device(device))
     if folder is not None and has_checkpoint(folder):
         run.resume(folder)
     saved = time.monotonic()
@@ -118,7 +118,7 @@ def train(
             disable=not progress,
         ) as bar,
     ):
-        while run.step < training.steps and not interrupted.is_set():
+        while run.step < training.steps:
             run.advance()
             bar.update()
             last = run.step == training.steps or interrupted.is_set()
@@ -127,10 +127,12 @@ def train(
             if folder is not None and (last or time.monotonic() - saved > 60):
                 run.save(folder)
                 saved = time.monotonic()
+            if last:
+                break
     return run.result()
 
 
-class _Run:
+class Run:
     """All that one training carries from step to step."""
 
     def __init__(
@@ -294,8 +296,8 @@ def _check_split(split: ObjectSplit, n_objects: int) -> None:
         )
     if len(split.train) < max(*sizes, n_objects):
         raise ValueError(
-            f"coverage {split.coverage:.3g} leaves {len(split.train)} objects to train on; expected at "
-            f"least {max(*sizes, n_objects)}, so that every value and a whole scene can be seen"
+            f"coverage {split.coverage:.3g} leaves {len(split.train)} objects for training; "
+            f"expected {max(*sizes, n_objects)} or more: every value and a whole scene must be seen"
         )
     if len(split.held_out) < 2 * n_objects:
         raise ValueError(
