@@ -20,6 +20,8 @@ SOURCES := _config.yml _toc.yml $(shell find book binding_lib -type f \
 	-not -path 'book/_static/vendor/*' -not -path '*/__pycache__/*')
 
 export JUPYTER_PREFER_ENV_PATH := 1
+# Progress bars are for people at a kernel: stored outputs and tests go without.
+export TQDM_DISABLE := 1
 # Frozen modules only make the kernels' debugger warn.
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
