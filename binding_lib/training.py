@@ -23,7 +23,7 @@ from binding_lib.checkpoints import has_checkpoint, read_checkpoint, write_check
 from binding_lib.checks import unknown_name
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
-from binding_lib.encoders.weights import resolve_device
+from binding_lib.encoders.weights import resolve_device, seeded_weights
 from binding_lib.exams import Exam
 from binding_lib.optimisation import TrainingConfig, make_optimizers, use_bf16
 from binding_lib.presets import PRESETS, choose_preset
@@ -145,8 +145,7 @@ class Run:
     ) -> None:
         _check_split(split, config.n_objects)
         self.split, self.training, self.seed = split, training, seed
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded_weights(seed):
             self.model = DualEncoder(config, split.space).to(device)
         self.optimizers = make_optimizers(self.model, training)
         self.generator = torch.Generator(device).manual_seed(seed)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from binding_lib.batches import BatchSampler, grid_sides
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
+from binding_lib.encoders.dual import DualSceneEncoder
 from binding_lib.exams import Exam
 from binding_lib.optimisation import TrainingConfig, make_optimizers, use_bf16
 from binding_lib.presets import PRESETS, choose_preset
@@ -365,6 +366,19 @@ def test_saving_again_replaces_the_checkpoint(copied):
     tiny(seed=1).save(copied)
     assert load_dual_encoder(copied).seed == 1
     assert len(list(copied.iterdir())) == 2
+
+
+def test_a_checkpoint_is_an_encoder_of_captions(saved):
+    folder, trained = saved
+    encoder = DualSceneEncoder("dual:here", str(folder), device="cpu")
+    scenes = sample_scenes(SPACE, 15, seed=2)
+    lone = sample_scenes(SPACE, 4, n_objects=1, seed=3)
+    captions = lone.captions() + scenes.captions()
+    expected = np.concatenate([trained.encode_scenes(lone), trained.encode_scenes(scenes)])
+    np.testing.assert_allclose(encoder.encode_text(captions), expected, atol=1e-6)
+    assert encoder.dim == expected.shape[1]
+    with pytest.raises(ValueError, match=r"unknown object 'an a0 b9'.*Did you mean 'an a0 b"):
+        encoder.encode_text(["an a0 b9"])
 
 
 def test_damage_is_noticed(copied):
