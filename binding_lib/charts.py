@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 # Okabe & Ito's colours without black and yellow, which vanish on dark and on light ground.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
 SHAPES = ("circle", "diamond", "square", "triangle-up", "cross", "triangle-down")
 
+_NUMBERS = ("value", "low", "high")
 _GREY = "#767676"
 _BAR_HEIGHT = 34  # pixels for each row of a chart of rows
 
@@ -26,14 +28,25 @@ def scene_count_chart(curve: pd.DataFrame) -> alt.LayerChart:
     Parameters
     ----------
     curve : DataFrame
-        As `binding_lib.readings.scene_count_curve` returns it, at equal steps of n_train.
+        As `binding_lib.readings.scene_count_curve` returns it, at two or more values of n_train
+        with equal steps between them.
 
     Returns
     -------
     altair.LayerChart
         Faint ticks stay where the bars were at the other numbers of scenes.
+
+    Raises
+    ------
+    ValueError
+        If the steps of n_train are not equal: the slider would stop where there is no bar.
     """
     counts = sorted(curve["n_train"].unique())
+    if len(set(np.diff(counts))) != 1:
+        raise ValueError(
+            "n_train must take two or more values at equal steps, got "
+            + ", ".join(map(str, counts))
+        )
     readings = list(curve["reading"].unique())
     estimators = list(curve["estimator"].unique())
     count = alt.param(
@@ -52,9 +65,10 @@ def scene_count_chart(curve: pd.DataFrame) -> alt.LayerChart:
         bind=alt.binding_select(options=readings, name="reading "),
     )
     rows = alt.Y("estimator:N", sort=estimators, title=None)
-    value = alt.X("value:Q", title="value (higher is better)", scale=alt.Scale(domain=[0, 1]))
+    value = alt.X("value:Q", title="value (higher is better)", scale=alt.Scale(domainMax=1))
     tooltip = ["estimator", "n_train", "reading", alt.Tooltip("value", format=".3f"), "n_scenes"]
-    chosen = alt.Chart(curve.round(4)).transform_filter("datum.reading == reading")
+    needed = curve[["n_train", "estimator", "reading", *_NUMBERS, "n_scenes"]]
+    chosen = alt.Chart(needed.round(4)).transform_filter("datum.reading == reading")
     now = chosen.transform_filter("datum.n_train == n_train")
     trail = chosen.mark_tick(color=_GREY, opacity=0.5, thickness=2, size=18).encode(x=value, y=rows)
     bars = now.mark_bar(height=14).encode(
@@ -73,7 +87,7 @@ def scene_count_chart(curve: pd.DataFrame) -> alt.LayerChart:
         title="How many scenes does an estimate need?",
         description=(
             "Bar chart, one bar for each estimator of object embeddings. A slider sets the number "
-            "of training scenes, a menu chooses R² or retrieval. Values at the largest number: "
+            f"of training scenes, a menu chooses {' or '.join(readings)}. At {counts[-1]} scenes: "
             + _in_words(curve[curve["n_train"] == counts[-1]], "estimator")
         ),
         height=_BAR_HEIGHT * len(estimators),
@@ -91,10 +105,15 @@ def readings_chart(table: pd.DataFrame, by: str, title: str) -> alt.LayerChart:
     by : str
         The column that gives colour and shape, such as "estimator" or "source".
     title : str
+
+    Raises
+    ------
+    ValueError
+        If `by` has more values than there are colours to tell apart.
     """
     order = list(table["reading"].unique())
     groups = list(table[by].unique())
-    base = alt.Chart(table.round(4))
+    base = alt.Chart(table[["reading", by, *_NUMBERS]].round(4))
     rows = alt.Y("reading:N", sort=order, title=None)
     offset = alt.YOffset(f"{by}:N", sort=groups)
     value = alt.X("value:Q", title="value (higher is better)", scale=alt.Scale(domainMax=1))
@@ -109,7 +128,7 @@ def readings_chart(table: pd.DataFrame, by: str, title: str) -> alt.LayerChart:
         yOffset=offset,
         color=_colour(by, groups),
         shape=alt.Shape(f"{by}:N", sort=groups, scale=alt.Scale(range=SHAPES[: len(groups)])),
-        tooltip=["reading", by, *(alt.Tooltip(c, format=".3f") for c in ("value", "low", "high"))],
+        tooltip=["reading", by, *(alt.Tooltip(c, format=".3f") for c in _NUMBERS)],
     )
     return _finish(
         [spread, marks],
@@ -121,6 +140,10 @@ def readings_chart(table: pd.DataFrame, by: str, title: str) -> alt.LayerChart:
 
 
 def _colour(column: str, groups: Sequence[str]) -> alt.Color:
+    if len(groups) > len(COLOURS):
+        raise ValueError(
+            f"{len(COLOURS)} colours can be told apart; got {len(groups)} values of {column!r}"
+        )
     return alt.Color(
         f"{column}:N",
         sort=list(groups),

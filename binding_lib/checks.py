@@ -103,3 +103,11 @@ def check_embeddings(embeddings: ArrayLike, n: int | None = None) -> np.ndarray:
             f"the first is row {rows[0]}"
         )
     return array
+
+
+def check_spread(embeddings: np.ndarray) -> None:
+    """Raise ValueError if all rows are alike: R² would divide by a variance of zero."""
+    if (embeddings == embeddings[0]).all():
+        raise ValueError(
+            f"R² needs at least two embeddings that differ, got {len(embeddings)} alike"
+        )

@@ -54,7 +54,7 @@ def decompose(
     scenes: Annotated[int, typer.Option(min=100, help="Scenes, nine tenths to fit.")] = 13_000,
     objects: Annotated[int, typer.Option(min=1, help="Objects a scene.")] = 2,
     probes: Annotated[bool, typer.Option(help="Read the reconstructions with probes too.")] = True,
-    seed: Annotated[int, typer.Option(help="Chooses the scenes.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Chooses the scenes.")] = 0,
     json_file: JsonFile = None,
 ) -> None:
     """Is a caption's embedding the sum of its objects' embeddings? R², retrieval, probing."""

@@ -14,7 +14,7 @@ import scipy.linalg
 import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
-from binding_lib.checks import check_choice, check_embeddings
+from binding_lib.checks import check_choice, check_embeddings, check_spread
 from binding_lib.concepts import ConceptSpace
 from binding_lib.scenes import SceneSet
 
@@ -37,10 +37,10 @@ class AdditiveDecomposition:
     estimator : {"avg", "avg+pos", "single-obj", "least-squares"}
         How a vector is estimated from embeddings centred by their mean:
 
-        - "avg": the mean over the scenes that contain the object (or value);
+        - "avg": the mean over the scenes that contain the object (or value); a scene that holds it
+          in two slots counts twice;
         - "avg+pos": the same for each slot apart;
-        - "single-obj": the embedding of the scene that holds the object alone, centred by the mean
-          of those scenes;
+        - "single-obj": that of the scene with the object alone, centred by the mean of those;
         - "least-squares": the best fit of all the vectors at once (the minimum-norm one where the
           scenes leave a choice).
 
@@ -55,6 +55,8 @@ class AdditiveDecomposition:
         "object" these are the means of `object_embeddings_` over the objects with that value.
     space_ : ConceptSpace
         The space of the scenes seen in `fit`.
+    n_slots_ : int
+        m, the number of objects in each of them.
 
     Examples
     --------
@@ -97,31 +99,29 @@ class AdditiveDecomposition:
             scenes of one object.
         """
         Z = check_embeddings(embeddings, len(scenes))
-        self.space_: ConceptSpace = scenes.space
-        self.n_slots_ = scenes.n_slots
-        self.mean_ = Z.mean(axis=0, dtype=np.float64)
-
+        space, n_slots, mean = scenes.space, scenes.n_slots, Z.mean(axis=0, dtype=np.float64)
         if self.estimator == "single-obj":
             scenes, Z = self._check_singles(scenes, Z, singles)
         elif singles is not None:
             raise ValueError(f"singles are for estimator 'single-obj', got {self.estimator!r}")
-        centre = self.mean_ if self.estimator != "single-obj" else Z.mean(axis=0, dtype=np.float64)
+        centre = mean if self.estimator != "single-obj" else Z.mean(axis=0, dtype=np.float64)
 
         columns = _columns(scenes, self.level)  # (N, m, 1 or C)
-        n_columns = self.space_.n_objects if self.level == "object" else sum(self.space_.sizes)
+        n_columns = space.n_objects if self.level == "object" else sum(space.sizes)
         slots = range(scenes.n_slots) if self.estimator == "avg+pos" else [slice(None)]
-        by_slot = [columns[:, slot].reshape(len(scenes), -1) for slot in slots]
-        vectors = np.stack([_estimate(c, n_columns, Z, centre, self.estimator) for c in by_slot])
-        self._vectors = vectors  # (m or 1, n_columns, d)
+        parts = [columns[:, slot].reshape(len(scenes), -1) for slot in slots]
+        vectors = np.stack([_estimate(c, n_columns, Z, centre, self.estimator) for c in parts])
         if self.level == "concept":
-            values = _value_columns(self.space_, np.arange(self.space_.n_objects))
+            values = _value_columns(space, np.arange(space.n_objects))
             objects, concepts = vectors[:, values].sum(axis=2), vectors
         else:
-            objects, concepts = vectors, np.stack([_concept_means(self.space_, u) for u in vectors])
+            objects, concepts = vectors, np.stack([_concept_means(space, u) for u in vectors])
         if self.estimator != "avg+pos":
             objects, concepts = objects[0], concepts[0]
-        self.object_embeddings_ = objects
-        self.concept_embeddings_ = concepts
+        # Set together, so that a refit which fails leaves the fit before it whole.
+        self.space_, self.n_slots_, self.mean_ = space, n_slots, mean
+        self.object_embeddings_, self.concept_embeddings_ = objects, concepts
+        self._vectors = vectors  # (m or 1, n_columns, d)
         return self
 
     def predict(self, scenes: SceneSet) -> Float[np.ndarray, "N d"]:
@@ -143,7 +143,7 @@ class AdditiveDecomposition:
         columns = _columns(scenes, self.level)
         predicted = np.tile(self.mean_, (len(scenes), 1))
         for slot in range(scenes.n_slots):
-            vectors = self._slot_vectors(slot)
+            vectors = self._vectors[slot % len(self._vectors)]
             for k in range(columns.shape[2]):
                 predicted += vectors[columns[:, slot, k]]
         return predicted
@@ -153,34 +153,40 @@ class AdditiveDecomposition:
         return np.asarray(self._seen(scenes).all(axis=(1, 2)))
 
     def score(self, scenes: SceneSet, embeddings: Float[np.ndarray, "N d"]) -> float:
-        """R² = 1 − SSE / SST, both summed over all dimensions, SST around the embeddings' mean."""
+        """R² = 1 − SSE / SST, both summed over all dimensions, SST around the embeddings' mean.
+
+        Raises
+        ------
+        ValueError
+            As in `predict`; also if all embeddings are alike, or of other dimensions than in `fit`.
+        """
+        self._check_fitted()
         Z = check_embeddings(embeddings, len(scenes))
+        if Z.shape[1] != len(self.mean_):
+            raise ValueError(f"fitted on {len(self.mean_)} dimensions, got {Z.shape[1]}")
+        check_spread(Z)
         mean = Z.mean(axis=0, dtype=np.float64)
         error = total = 0.0
         for start in range(0, len(scenes), _ROWS):
             rows = slice(start, start + _ROWS)
             error += float(np.square(Z[rows] - self.predict(scenes[rows])).sum())
             total += float(np.square(Z[rows] - mean).sum())
-        if total == 0:
-            raise ValueError("R² needs embeddings that differ; all of them are the same")
         return 1 - error / total
 
     def concept_share(self) -> float:
-        """How much of the object embeddings' variance sums of concept embeddings explain (R²).
+        """How much of the object embeddings' variance sums of one vector a value can explain (R²).
 
-        1 means that Level II holds exactly. Objects that `fit` never saw are left out.
+        1 means that Level II holds exactly. Objects that `fit` never saw (for "avg+pos": not in
+        every slot) are left out.
         """
-        objects = self.object_embeddings_.reshape(-1, self.space_.n_objects, len(self.mean_))
-        concepts = self.concept_embeddings_.reshape(len(objects), -1, len(self.mean_))
-        values = _value_columns(self.space_, np.arange(self.space_.n_objects))
-        error = total = 0.0
-        for u, v in zip(objects, concepts, strict=True):
-            seen = np.isfinite(u).all(axis=1)
-            centred = u[seen] - u[seen].mean(axis=0)
-            sums = v[values[seen]].sum(axis=1)
-            error += float(np.square(centred - (sums - sums.mean(axis=0))).sum())
-            total += float(np.square(centred).sum())
-        return 1 - error / total
+        self._check_fitted()
+        # The slots of "avg+pos" side by side: R² sums over all dimensions anyway.
+        by_slot = self.object_embeddings_.reshape(-1, self.space_.n_objects, len(self.mean_))
+        u = np.concatenate(by_slot, axis=1)
+        seen = np.flatnonzero(np.isfinite(u).all(axis=1))
+        alone = SceneSet(self.space_, seen[:, None])
+        sums = AdditiveDecomposition("concept", "least-squares").fit(alone, u[seen])
+        return sums.score(alone, u[seen])
 
     def _check_singles(
         self, scenes: SceneSet, Z: np.ndarray, singles: tuple[SceneSet, np.ndarray] | None
@@ -202,12 +208,12 @@ class AdditiveDecomposition:
             )
         return alone, embeddings
 
-    def _slot_vectors(self, slot: int) -> np.ndarray:
-        return self._vectors[slot if self.estimator == "avg+pos" else 0]
-
-    def _seen(self, scenes: SceneSet) -> Bool[np.ndarray, "N m k"]:
+    def _check_fitted(self) -> None:
         if not hasattr(self, "_vectors"):
             raise ValueError("this decomposition is not fitted yet; call fit(scenes, embeddings)")
+
+    def _seen(self, scenes: SceneSet) -> Bool[np.ndarray, "N m k"]:
+        self._check_fitted()
         if scenes.space != self.space_:
             raise ValueError(f"fitted on {self.space_!r}, got scenes of {scenes.space!r}")
         if self.estimator == "avg+pos" and scenes.n_slots != self.n_slots_:
@@ -215,20 +221,17 @@ class AdditiveDecomposition:
                 f"'avg+pos' was fitted on scenes of {self.n_slots_} slots, got {scenes.n_slots}"
             )
         columns = _columns(scenes, self.level)
-        seen = np.empty(columns.shape, dtype=bool)
-        for slot in range(scenes.n_slots):
-            seen[:, slot] = ~np.isnan(self._slot_vectors(slot)[:, 0])[columns[:, slot]]
-        return seen
+        known = ~np.isnan(self._vectors[:, :, 0])  # (m or 1, n_columns)
+        slots = np.arange(scenes.n_slots) % len(known)
+        return known[slots[:, None], columns]
 
     def _unseen(self, scenes: SceneSet, seen: Bool[np.ndarray, "N m k"]) -> ValueError:
-        columns = _columns(scenes, self.level)
-        slot_of = np.broadcast_to(np.arange(scenes.n_slots)[:, None], columns.shape)
-        # Only "avg+pos" tells one slot from another.
-        slots = slot_of if self.estimator == "avg+pos" else np.zeros_like(slot_of)
-        missing = sorted(set(zip(slots[~seen].tolist(), columns[~seen].tolist(), strict=True)))
+        by_slot = self.estimator == "avg+pos"  # which alone tells one slot from another
+        columns = _columns(scenes, self.level)[~seen]
+        missing = np.unique(np.stack([np.nonzero(~seen)[1] * by_slot, columns], axis=1), axis=0)
         names = [
             repr(_column_name(self.space_, self.level, column))
-            + (f" in slot {slot + 1}" if self.estimator == "avg+pos" else "")
+            + (f" in slot {slot + 1}" if by_slot else "")
             for slot, column in missing[:5]
         ]
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
@@ -280,9 +283,10 @@ def _estimate(
         return vectors
     # Normal equations of the centred design. They are singular (every row of the design has the
     # same sum), so the minimum-norm solution is taken; the mean absorbs what that leaves open.
+    design, counts = design[:, seen], counts[seen]
     gram = (design.T @ design).toarray() - np.outer(counts, counts) / n
-    solution = scipy.linalg.lstsq(gram[np.ix_(seen, seen)], sums[seen], cond=1e-10)[0]
-    vectors[seen] = solution - (counts[seen] @ solution) / n / k
+    solution = scipy.linalg.lstsq(gram, sums[seen], cond=1e-10)[0]
+    vectors[seen] = solution - (counts @ solution) / n / k
     return vectors
 
 
@@ -291,8 +295,5 @@ def _concept_means(
 ) -> Float[np.ndarray, "n_values d"]:
     """The mean object embedding of each concept value, over the objects that were seen."""
     seen = np.flatnonzero(np.isfinite(objects[:, 0]))
-    columns = _value_columns(space, seen)
-    means = np.full((sum(space.sizes), objects.shape[1]), np.nan)
-    for value in np.unique(columns):
-        means[value] = objects[seen[(columns == value).any(axis=1)]].mean(axis=0)
-    return means
+    columns, origin = _value_columns(space, seen), np.zeros(objects.shape[1])
+    return _estimate(columns, sum(space.sizes), objects[seen], origin, "avg")

@@ -38,11 +38,15 @@ def decomposition_explorer(train: Data, test: Data, singles: Data) -> widgets.VB
 
     def draw(_: object = None) -> None:
         some = (train[0][: count.value], train[1][: count.value])
-        table = decomposition_table(some, test, singles, levels=[level.value])
         title = f"Level {level.value}, {count.value:,} training scenes"
         with picture:
             picture.clear_output(wait=True)
-            display(readings_chart(table, "estimator", title))
+            try:
+                table = decomposition_table(some, test, singles, levels=[level.value])
+            except ValueError as error:  # so few scenes that not every object is among them
+                print(error)
+            else:
+                display(readings_chart(table, "estimator", title))
 
     count.observe(draw, names="value")
     level.observe(draw, names="value")

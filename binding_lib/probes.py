@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from tqdm.auto import tqdm
 
-from binding_lib.checks import check_embeddings
+from binding_lib.checks import check_count, check_embeddings
 from binding_lib.concepts import OBJECT, Seed
 from binding_lib.recognition import recognised
 from binding_lib.scenes import SceneSet
@@ -34,7 +34,9 @@ class LinearProbe:
     ----------
     coef_ : ndarray of float32, shape (d, K)
         K is the number of objects of the space, or of values of the concept.
-    intercept_ : ndarray of float32, shape (K,)
+    intercept_ : ndarray of float64, shape (K,)
+    space_ : ConceptSpace
+        The space of the scenes seen in `fit`.
 
     Examples
     --------
@@ -46,13 +48,11 @@ class LinearProbe:
     """
 
     def __init__(self, target: str = OBJECT, l2: float = 1e-4, max_iter: int = 60) -> None:
-        if l2 < 0:
-            raise ValueError(f"l2 must be at least 0, got {l2}")
-        if max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {max_iter}")
+        if not isinstance(l2, (int, float, np.number)) or not 0 <= l2 < np.inf:
+            raise ValueError(f"l2 must be a number of at least 0, got {l2!r}")
         self.target = target
         self.l2 = l2
-        self.max_iter = max_iter
+        self.max_iter = check_count("max_iter", max_iter)
 
     def fit(self, scenes: SceneSet, embeddings: Float[np.ndarray, "N d"]) -> LinearProbe:
         """Train on N scenes and their embeddings, shape (N, d).
@@ -62,11 +62,11 @@ class LinearProbe:
         ValueError
             If the embeddings do not match the scenes or are not finite, or the target is unknown.
         """
-        Z = check_embeddings(embeddings, len(scenes)).astype(np.float32)
+        Z = check_embeddings(embeddings, len(scenes))
         present = torch.from_numpy(scenes.present(self.target))
         target = present / present.sum(dim=1, keepdim=True)  # (N, K)
-        centre, whiten = _whitening(Z)
-        X = torch.from_numpy((Z - centre) @ whiten)  # (N, rank)
+        white, centre, whiten = _whiten(Z)
+        X = torch.from_numpy(white)  # (N, rank)
         weight = torch.zeros(X.shape[1], target.shape[1], requires_grad=True)
         bias = torch.zeros(target.shape[1], requires_grad=True)
         optimiser = torch.optim.LBFGS(
@@ -89,6 +89,7 @@ class LinearProbe:
 
             optimiser.step(closure)
         # The whitening is folded in, so that the probe is one matrix on the raw embeddings.
+        self.space_ = scenes.space
         self.coef_: np.ndarray = whiten @ weight.detach().numpy()
         self.intercept_: np.ndarray = bias.detach().numpy() - centre @ self.coef_
         return self
@@ -104,8 +105,10 @@ class LinearProbe:
 
     def score(self, scenes: SceneSet, embeddings: Float[np.ndarray, "N d"]) -> float:
         """The share of scenes whose target is strictly recognised (see `recognised`)."""
-        check_embeddings(embeddings, len(scenes))
-        return float(recognised(self.scores(embeddings), scenes.present(self.target)).mean())
+        scores = self.scores(check_embeddings(embeddings, len(scenes)))
+        if scenes.space != self.space_:
+            raise ValueError(f"fitted on {self.space_!r}, got scenes of {scenes.space!r}")
+        return float(recognised(scores, scenes.present(self.target)).mean())
 
 
 def control_scenes(scenes: SceneSet, seed: Seed = 0) -> SceneSet:
@@ -149,11 +152,17 @@ def selectivity(
     return probe.score(*test) - control.score(both[n:], test[1])
 
 
-def _whitening(Z: Float[np.ndarray, "N d"]) -> tuple[np.ndarray, np.ndarray]:
-    """The mean, and the matrix (d, rank) that gives centred embeddings unit covariance."""
-    centre = Z.mean(axis=0)
-    covariance = np.cov(Z, rowvar=False, dtype=np.float64).reshape(Z.shape[1], Z.shape[1])
-    variances, axes = np.linalg.eigh(covariance)
-    # Directions that hold nothing but rounding errors must not be blown up.
-    kept = variances > 1e-8 * variances.max()
-    return centre, (axes[:, kept] / np.sqrt(variances[kept])).astype(np.float32)
+def _whiten(Z: Float[np.ndarray, "N d"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whitened embeddings (N, rank), the centre (d,) and the matrix (d, rank) that make them."""
+    # Counted from the first row, a direction in which nothing varies has a spread of exactly 0.
+    centred = Z - Z[0].astype(np.float64)
+    offset = centred.mean(axis=0)
+    centred -= offset
+    centre = Z[0] + offset
+    variances, axes = np.linalg.eigh(centred.T @ centred / len(Z))
+    # Directions that hold nothing but rounding errors must not be blown up: neither those of the
+    # product above, nor those that the embeddings' own precision makes far from zero.
+    rounding = np.square(np.finfo(Z.dtype).eps * np.abs(centre).max())
+    kept = variances > max(1e-8 * variances[-1], rounding)
+    whiten = (axes[:, kept] / np.sqrt(variances[kept])).astype(np.float32)
+    return centred.astype(np.float32) @ whiten, centre, whiten

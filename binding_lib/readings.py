@@ -11,12 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from binding_lib.checks import check_embeddings
+from binding_lib.checks import check_count, check_embeddings
 from binding_lib.concepts import OBJECT
 from binding_lib.decomposition import ESTIMATORS, LEVELS, AdditiveDecomposition
 from binding_lib.encoders import Encoder
 from binding_lib.probes import LinearProbe
-from binding_lib.recognition import bootstrap_interval, r2_interval, recognised, retrieved
+from binding_lib.recognition import (
+    Estimate,
+    bootstrap_interval,
+    r2_interval,
+    recognised,
+    retrieved,
+)
 from binding_lib.scenes import SceneSet, all_scenes, sample_scenes
 from binding_lib.views.captions import text_space
 
@@ -47,13 +53,16 @@ def read_decomposition(
     Raises
     ------
     ValueError
-        If no test scene is made of what `fit` saw.
+        If no test scene is made of what `fit` saw, or those that are have all one embedding.
     """
     scenes, embeddings = test
     Z = check_embeddings(embeddings, len(scenes))
     rows = np.flatnonzero(decomposition.can_predict(scenes))
     if len(rows) == 0:
-        raise ValueError("every test scene holds something that fit never saw; use more scenes")
+        raise ValueError(
+            f"each of the {len(scenes)} test scenes holds something that fit never saw; expected "
+            "one that does not (fit on more scenes)"
+        )
     predicted = decomposition.predict(scenes[rows])
     estimates = {
         "R²": r2_interval(Z[rows], predicted),
@@ -81,7 +90,7 @@ def read_probes(test: Data, probes: Iterable[LinearProbe]) -> pd.DataFrame:
         right = recognised(probe.scores(embeddings), scenes.present(probe.target))
         estimate = bootstrap_interval(right)._asdict()
         rows.append({"reading": f"probe: {probe.target}", **estimate, "n_scenes": len(scenes)})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["reading", *Estimate._fields, "n_scenes"])
 
 
 def decomposition_table(
@@ -140,11 +149,12 @@ def scene_count_curve(
     Raises
     ------
     ValueError
-        If a count is larger than the number of training scenes.
+        If there is no count, or one is larger than the number of training scenes.
     """
     scenes, embeddings = train
-    if max(counts) > len(scenes) or min(counts) < 1:
-        raise ValueError(f"counts must be from 1 to {len(scenes)}, got {list(counts)}")
+    counts = [check_count("a count", count) for count in counts]
+    if not counts or max(counts) > len(scenes):
+        raise ValueError(f"counts must be from 1 to {len(scenes)}, got {counts}")
     parts = []
     for count in counts:
         first = (scenes[:count], embeddings[:count])
@@ -198,14 +208,20 @@ def decompose_captions(
     encoder : Encoder
         One that encodes text.
     n_scenes : int
-        Random scenes in all; the last tenth is for testing.
+        Random scenes in all, at least 10; the last tenth is for testing.
     n_objects : int
         Objects a scene.
     probes : bool
         Whether to train probes for objects and for both concepts.
     seed : int
         Chooses the scenes.
+
+    Raises
+    ------
+    ValueError
+        If the encoder reads no text, or there are too few scenes to fit and to test.
     """
+    check_count("n_scenes", n_scenes, least=10)
     space = text_space()
     scenes = sample_scenes(space, n_scenes, n_objects, seed=seed)
     alone = all_scenes(space, n_objects=1)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from binding_lib.checks import check_embeddings
+from binding_lib.checks import check_count, check_embeddings, check_integers, check_spread
 from binding_lib.concepts import Seed
 from binding_lib.scenes import SceneSet, swaps
 
@@ -58,8 +58,7 @@ def recognised(
         )
     if P.dtype != bool:
         raise ValueError(f"present must be boolean, got dtype {P.dtype}")
-    if np.isnan(S).any():
-        raise ValueError(f"scores must be numbers, got NaN in row {np.argwhere(np.isnan(S))[0][0]}")
+    _check_numbers(S)
     if not P.any(axis=1).all():
         raise ValueError(f"scene {np.flatnonzero(~P.any(axis=1))[0]} has no present candidate")
     weakest_present = np.where(P, S, np.inf).min(axis=1)
@@ -84,6 +83,11 @@ def swaps_beaten(
         One outcome for each scene that has a swap at all.
     rows : ndarray of int, shape (n,)
         Which scenes those are.
+
+    Raises
+    ------
+    ValueError
+        If the shape is another one, or a score is NaN.
     """
     S = np.asarray(scores)
     if S.shape != (len(scenes), scenes.space.n_objects):
@@ -91,6 +95,7 @@ def swaps_beaten(
             f"scores must have shape {(len(scenes), scenes.space.n_objects)}, one column an "
             f"object, got {S.shape}"
         )
+    _check_numbers(S)
     distractors = swaps(scenes)
     rows = np.flatnonzero((distractors >= 0).any(axis=1))
     distractors = distractors[rows]
@@ -101,9 +106,10 @@ def swaps_beaten(
 
 
 def swap_accuracy(scores: Float[np.ndarray, "N n_objects"], scenes: SceneSet) -> float:
-    """The share of scenes whose objects all score above the swapped ones (chance: 1/6 for pairs).
+    """The share of scenes whose objects all score above the swapped ones.
 
-    Scenes without a swap (their objects share a value of every concept but one) do not count.
+    Scenes without a swap (their objects share a value of every concept but one) do not count. Two
+    objects that differ in two concepts have two swaps, so chance is 1/6.
 
     Raises
     ------
@@ -134,22 +140,30 @@ def retrieved(
     Returns
     -------
     ndarray of bool, shape (N,)
-        A row of the bank equal to the true one (the same scene drawn twice) counts as true.
+        A row of the bank equal to the true one (the same scene drawn twice) counts as true. A
+        prediction of zeros points nowhere and retrieves nothing.
+
+    Raises
+    ------
+    ValueError
+        If the embeddings are not finite or differ in dimensions, or there is not one row of the
+        bank for each prediction.
     """
     X, B = check_embeddings(predictions), check_embeddings(bank)
     if X.shape[1] != B.shape[1]:
         raise ValueError(f"predictions have {X.shape[1]} dimensions, the bank has {B.shape[1]}")
-    rows = np.arange(len(X)) if truth is None else np.asarray(truth)
+    rows = np.arange(len(X)) if truth is None else check_integers(truth, "true bank rows")
     if rows.shape != (len(X),) or rows.min() < 0 or rows.max() >= len(B):
         raise ValueError(
-            f"expected one true bank row (0 to {len(B) - 1}) for each of {len(X)} predictions"
+            f"expected one true bank row (0 to {len(B) - 1}) for each of {len(X)} predictions, got "
+            + (f"{rows.min()} to {rows.max()}" if rows.shape == (len(X),) else f"{rows.shape}")
         )
     unit = B / np.maximum(np.linalg.norm(B, axis=1, keepdims=True), np.finfo(B.dtype).tiny)
     hits = np.empty(len(X), dtype=bool)
-    for start in range(0, len(X), 1024):
-        part = slice(start, start + 1024)
-        best = (X[part] @ unit.T).argmax(axis=1)
-        hits[part] = (B[best] == B[rows[part]]).all(axis=1)
+    for start in range(0, len(X), 256):
+        part = slice(start, start + 256)
+        best = (X[part].astype(B.dtype, copy=False) @ unit.T).argmax(axis=1)
+        hits[part] = (B[best] == B[rows[part]]).all(axis=1) & X[part].any(axis=1)
     return hits
 
 
@@ -178,8 +192,11 @@ def bootstrap_interval(
     outcomes are alike the interval has no width, although the true rate may still differ a little.
     """
     values = np.asarray(outcomes, dtype=float)
-    if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
-        raise ValueError(f"outcomes must be finite, of shape (N,) with N >= 1; got {values.shape}")
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"outcomes must have shape (N,) with N >= 1, got {values.shape}")
+    if not np.isfinite(values).all():
+        row = np.flatnonzero(~np.isfinite(values))[0]
+        raise ValueError(f"outcomes must be finite, got {values[row]} in row {row}")
     return _bootstrap(values, np.ones_like(values), confidence, n_resamples, seed)
 
 
@@ -190,12 +207,29 @@ def r2_interval(
     n_resamples: int = 1000,
     seed: Seed = 0,
 ) -> Estimate:
-    """R² of predicted embeddings and its percentile bootstrap interval, resampling scenes."""
-    Z = check_embeddings(embeddings)
-    errors = np.square(Z - check_embeddings(predictions, len(Z))).sum(axis=1)
-    spread = np.square(Z - Z.mean(axis=0)).sum(axis=1)
+    """R² of predicted embeddings and its percentile bootstrap interval, resampling scenes.
+
+    Raises
+    ------
+    ValueError
+        If the two differ in shape, or all embeddings are alike.
+    """
+    Z, P = check_embeddings(embeddings), check_embeddings(predictions)
+    if Z.shape != P.shape:
+        raise ValueError(
+            f"embeddings and predictions must share one shape, got {Z.shape}, {P.shape}"
+        )
+    check_spread(Z)
+    errors = np.square(Z - P, dtype=np.float64).sum(axis=1)
+    spread = np.square(Z - Z.mean(axis=0, dtype=np.float64)).sum(axis=1)
     lost = _bootstrap(errors, spread, confidence, n_resamples, seed)
     return Estimate(1 - lost.value, 1 - lost.high, 1 - lost.low)
+
+
+def _check_numbers(scores: np.ndarray) -> None:
+    nan = np.isnan(scores).any(axis=1)
+    if nan.any():
+        raise ValueError(f"scores must be numbers, got NaN in row {np.flatnonzero(nan)[0]}")
 
 
 def _bootstrap(
@@ -206,9 +240,11 @@ def _bootstrap(
         raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
     rng = np.random.default_rng(seed)
     n = len(above)
-    # How often each row is drawn is multinomial; so a resample costs a product, not a gather.
-    draws = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples)
-    ratios = (draws @ above) / (draws @ below)
+    sums = np.empty((check_count("n_resamples", n_resamples), 2))
+    for resample in sums:  # one at a time: all of them together would take gigabytes
+        rows = rng.integers(n, size=n)
+        resample[:] = above[rows].sum(), below[rows].sum()
+    sums = sums[sums[:, 1] > 0]  # of few scenes, all that are drawn may lie on the mean
     tail = (1 - confidence) / 2
-    low, high = np.quantile(ratios, [tail, 1 - tail])
+    low, high = np.quantile(sums[:, 0] / sums[:, 1], [tail, 1 - tail])
     return Estimate(float(above.sum() / below.sum()), float(low), float(high))
