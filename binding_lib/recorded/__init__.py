@@ -55,19 +55,28 @@ def agrees_with_recorded(name: str, table: pd.DataFrame, tolerance: float = 0.03
     Raises
     ------
     ValueError
-        If rows are missing, added, or differ by more than the tolerance; the rows are named.
+        If rows are missing, added, stand twice, or differ by more than the tolerance, which are
+        then named; or if the columns are others than the recorded ones.
     """
     keys = [c for c in table.columns if c != "value" and table[c].dtype.kind != "f"]
-    now = table[[*keys, "value"]].reset_index(drop=True)
+    now = table[[*keys, "value"]].astype(dict.fromkeys(keys, str))
+    if (twice := now.duplicated(keys)).any():
+        raise ValueError(f"expected one value a row, got some again:\n{now[twice].to_string()}")
     if os.environ.get(RECORD_VARIABLE):
         with atomic_path(_FOLDER / f"{name}.csv") as temporary:
             now.round(4).to_csv(temporary, index=False)
         return f"{len(now)} values recorded as {name!r}"
-    both = now.merge(recorded(name), on=keys, how="outer", suffixes=("", "_recorded"))
+    then = recorded(name)
+    if set(then) != set(now):
+        raise ValueError(f"expected the columns {list(then)} of {name!r}, got {list(now)}")
+    # As text, since a file does not say whether "2" was a number.
+    then = then.astype(dict.fromkeys(keys, str))
+    both = now.merge(then, on=keys, how="outer", suffixes=("", "_recorded"))
     differs = ~(np.abs(both["value"] - both["value_recorded"]) <= tolerance)
     if differs.any():
+        shown = both[differs].to_string(index=False)
         raise ValueError(
-            f"{differs.sum()} of {len(both)} values differ from the recorded table {name!r} by more "
-            f"than {tolerance} (a missing value is NaN):\n{both[differs].to_string(index=False)}"
+            f"{differs.sum()} of {len(both)} values differ from the recorded table {name!r} by "
+            f"more than {tolerance} (a missing value is NaN):\n{shown}"
         )
     return f"All {len(now)} values agree with the recorded table within {tolerance}."
