@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 from jaxtyping import Float
-from tqdm.auto import tqdm
 
 from binding_lib.checks import check_count, check_embeddings
 from binding_lib.concepts import OBJECT, Seed
+from binding_lib.progress import progress_bar
 from binding_lib.recognition import recognised
 from binding_lib.scenes import SceneSet
 
@@ -76,7 +76,9 @@ class LinearProbe:
             line_search_fn="strong_wolfe",
             tolerance_grad=1e-6,
         )
-        with tqdm(desc=f"probe for {self.target}", unit=" steps", delay=2, leave=False) as bar:
+        with progress_bar(
+            desc=f"probe for {self.target}", unit=" steps", delay=2, leave=False
+        ) as bar:
 
             def closure() -> torch.Tensor:
                 optimiser.zero_grad()

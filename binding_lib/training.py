@@ -16,7 +16,6 @@ import pandas as pd
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from tqdm.auto import tqdm
 
 from binding_lib.batches import Batch, BatchSampler
 from binding_lib.checkpoints import has_checkpoint, read_checkpoint, write_checkpoint
@@ -27,6 +26,7 @@ from binding_lib.encoders.weights import resolve_device, seeded_weights
 from binding_lib.exams import Exam
 from binding_lib.optimisation import TrainingConfig, make_optimizers, use_bf16
 from binding_lib.presets import PRESETS, choose_preset
+from binding_lib.progress import progress_bar
 from binding_lib.trained import TrainedDualEncoder, part_of
 
 
@@ -110,7 +110,7 @@ def train(
     saved = time.monotonic()
     with (
         _interrupts() as interrupted,
-        tqdm(
+        progress_bar(
             total=training.steps,
             initial=run.step,
             desc="training",

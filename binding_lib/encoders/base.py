@@ -146,11 +146,12 @@ def in_batches(
         the longest come first, so that a batch too big for memory fails at once.
     """
     import torch
-    from tqdm.auto import tqdm
+
+    from binding_lib.progress import progress_bar
 
     order = np.arange(n) if lengths is None else np.argsort(-np.asarray(lengths), kind="stable")
     result = np.empty((n, dim), dtype=np.float32)
-    with torch.inference_mode(), tqdm(total=n, desc=what, delay=2, leave=False) as bar:
+    with torch.inference_mode(), progress_bar(total=n, desc=what, delay=2, leave=False) as bar:
         for start in range(0, n, batch_size):
             rows = order[start : start + batch_size]
             result[rows] = embed(rows).float().cpu().numpy()
