@@ -26,7 +26,8 @@ class LinearProbe:
     l2 : float
         Weight of half the squared norm of the coefficients, which are taken over the whitened
         embeddings: in the raw ones the few directions of largest variance would be cheap and the
-        many small ones, which tell objects apart, would be dear.
+        many small ones, which tell objects apart, would be dear. Directions whose spread is less
+        than 1e-4 of the largest are left out.
     max_iter : int
         L-BFGS iterations at most.
 

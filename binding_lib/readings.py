@@ -53,15 +53,15 @@ def read_decomposition(
     Raises
     ------
     ValueError
-        If no test scene is made of what `fit` saw, or those that are have all one embedding.
+        If fewer than two test scenes are made of what `fit` saw, or all of them have one embedding.
     """
     scenes, embeddings = test
     Z = check_embeddings(embeddings, len(scenes))
     rows = np.flatnonzero(decomposition.can_predict(scenes))
-    if len(rows) == 0:
+    if len(rows) < 2:
         raise ValueError(
-            f"each of the {len(scenes)} test scenes holds something that fit never saw; expected "
-            "one that does not (fit on more scenes)"
+            f"{len(rows)} of {len(scenes)} test scenes hold nothing but what fit saw; expected at "
+            "least 2 (fit on more scenes)"
         )
     predicted = decomposition.predict(scenes[rows])
     estimates = {

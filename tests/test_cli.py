@@ -1,12 +1,16 @@
 """The command line: tables for people, JSON for programs, one sentence for errors."""
 
 import json
+import re
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from binding_lib.cli import app
 from binding_lib.encoders import MissingExtraError, WeightsUnavailableError, list_encoders
+from binding_lib.encoders.base import ModelEncoder
+from binding_lib.readings import decompose_captions
 
 
 def run(*arguments):
@@ -68,3 +72,132 @@ def test_help_without_a_command():
     result = run()
     assert "encoders" in result.output
     assert run("no-such-command").exit_code == 2
+
+
+# --- decompose
+
+
+class WordEncoder(ModelEncoder):
+    """Each word has a random vector, a little different at each place in the caption."""
+
+    name, dim, fingerprint = "words", 8, "words"
+
+    def _embed_text(self, captions):
+        def vector(place, word):
+            seed = list(word.encode())
+            own = np.random.default_rng(seed).normal(size=8)
+            return own + 0.3 * np.random.default_rng([place, *seed]).normal(size=8)
+
+        known = {}
+        for key in {pair for caption in captions for pair in enumerate(caption.split())}:
+            known[key] = vector(*key)
+        rows = [sum(known[pair] for pair in enumerate(c.split())) for c in captions]
+        return np.array(rows, dtype=np.float32)
+
+
+class BlindEncoder(ModelEncoder):
+    name, dim, fingerprint = "blind", 8, "blind"
+
+
+@pytest.fixture
+def words(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "binding_lib.cli.load_encoder", lambda name: asked.append(name) or WordEncoder()
+    )
+    return asked
+
+
+def numbers_in(output):
+    return re.findall(r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w.])", output)
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_decompose_json_holds_every_printed_number(words, tmp_path, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    file = tmp_path / "numbers.json"
+    result = run("decompose", "--encoder", "words", "--scenes", "1500", "--json", str(file))
+    assert result.exit_code == 0, result.output
+    assert words == ["words"]
+    content = json.loads(file.read_text())
+    assert [content[k] for k in ("encoder", "seed", "objects")] == ["words", 0, 2]
+    assert (content["n_train"], content["n_test"]) == (1350, 150)
+    assert len(content["real"]) == 3
+    assert len(content["reconstructed"]) == 2 * 4 * 5
+    expected = decompose_captions(WordEncoder(), 1500)
+    assert content["real"] == expected.real.to_dict("records")
+    assert content["reconstructed"] == expected.reconstructed.to_dict("records")
+    # Word for word what is printed, in order, whatever the width of the terminal.
+    written = [content["n_train"], content["n_test"]]
+    for row in content["real"] + content["reconstructed"]:
+        written += [row[k] for k in ("value", "low", "high", "n_scenes")]
+    shown = [f"{n:.3f}" if isinstance(n, float) else str(n) for n in written]
+    assert numbers_in(result.stdout) == shown
+    assert "words: 1350 scenes to fit, 150 to test" in result.stdout
+
+
+def test_decompose_options_reach_the_library(words, tmp_path):
+    file = tmp_path / "numbers.json"
+    options = ["--scenes", "1200", "--objects", "3", "--no-probes", "--seed", "4"]
+    result = run("decompose", *options, "--json", str(file))
+    assert result.exit_code == 0, result.output
+    assert words == ["minilm"]
+    content = json.loads(file.read_text())
+    expected = decompose_captions(WordEncoder(), 1200, 3, probes=False, seed=4)
+    assert content["reconstructed"] == expected.reconstructed.to_dict("records")
+    assert content["real"] == []
+    assert (content["objects"], content["seed"]) == (3, 4)
+    assert "real embeddings" not in result.output
+
+
+def test_decompose_writes_nothing_unless_asked(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("decompose", "--scenes", "1000", "--no-probes").exit_code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_decompose_with_too_few_scenes_says_so(words, tmp_path):
+    file = tmp_path / "numbers.json"
+    result = run("decompose", "--scenes", "100", "--no-probes", "--json", str(file))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("binding-lib: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert not file.exists()
+
+
+def test_decompose_with_an_encoder_of_images(monkeypatch):
+    monkeypatch.setattr("binding_lib.cli.load_encoder", lambda name: BlindEncoder())
+    result = run("decompose", "--encoder", "blind", "--scenes", "100")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("binding-lib: 'blind' encodes images only; encoders of text: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_decompose_names_the_nearest_encoder():
+    result = run("decompose", "--encoder", "miniml")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("binding-lib: unknown encoder 'miniml'; expected one of ")
+    assert result.stderr.endswith("Did you mean 'minilm'?\n")
+
+
+@pytest.mark.parametrize("wrong", [("--scenes", "99"), ("--objects", "0"), ("--seed", "-1")])
+def test_decompose_checks_its_options(words, wrong):
+    result = run("decompose", *wrong)
+    assert result.exit_code == 2
+    assert wrong[0] in result.stderr
+    assert words == []
+
+
+@pytest.mark.slow
+def test_decompose_minilm(tmp_path):
+    file = tmp_path / "numbers.json"
+    result = run("decompose", "--encoder", "minilm", "--scenes", "1500", "--json", str(file))
+    assert result.exit_code == 0, result.output
+    content = json.loads(file.read_text())
+    values = {
+        (r["level"], r["estimator"], r["reading"]): r["value"] for r in content["reconstructed"]
+    }
+    assert values["concept", "least-squares", "R²"] == pytest.approx(0.91, abs=0.03)
+    assert values["object", "avg", "retrieval"] > 0.9
+    assert values["concept", "avg", "probe: attribute"] > 0.9
