@@ -2,7 +2,8 @@
 
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.decomposition import AdditiveDecomposition
-from binding_lib.encoders import list_encoders, load_encoder
+from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
+from binding_lib.encoders import WeightsUnavailableError, list_encoders, load_encoder
 from binding_lib.probes import LinearProbe
 from binding_lib.recognition import (
     bootstrap_interval,
@@ -11,17 +12,23 @@ from binding_lib.recognition import (
     swap_accuracy,
 )
 from binding_lib.scenes import SceneSet, all_scenes, sample_scenes, swaps
+from binding_lib.trained import load_dual_encoder
+from binding_lib.training import train_dual_encoder
 from binding_lib.views.captions import text_space
 
 __all__ = [
     "AdditiveDecomposition",
     "ConceptSpace",
+    "DualEncoder",
+    "DualEncoderConfig",
     "LinearProbe",
     "ObjectSplit",
     "SceneSet",
+    "WeightsUnavailableError",
     "all_scenes",
     "bootstrap_interval",
     "list_encoders",
+    "load_dual_encoder",
     "load_encoder",
     "recognised",
     "retrieval_accuracy",
@@ -29,4 +36,5 @@ __all__ = [
     "swap_accuracy",
     "swaps",
     "text_space",
+    "train_dual_encoder",
 ]

@@ -1,0 +1,122 @@
+"""Record what dual encoders recognise at each coverage: the tables behind the chapter on training.
+
+    python benchmarks/record_coverage.py FOLDER
+
+trains every model of the grid below with the `laptop` recipe, keeps each one's row in FOLDER, and
+writes the tables into the package. Stopped and started again, it trains only what is missing. It
+takes about an hour and a half on two cores.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import torch
+import typer
+from tqdm import tqdm
+
+import binding_lib
+from binding_lib import ConceptSpace, train_dual_encoder
+from binding_lib.files import atomic_path
+from binding_lib.recognition import recognised
+from binding_lib.scenes import SceneSet
+from binding_lib.trained import TrainedDualEncoder
+
+RECORDED = Path(binding_lib.__file__).parent / "recorded"
+
+# Spaces as (concepts, values), with the coverages near their transition: those get three seeds.
+SPACES = {(2, 10): (0.4, 0.8), (2, 20): (0.2, 0.6), (2, 32): (0.1, 0.4), (3, 10): (0.1, 0.4)}
+COVERAGES = tuple(round(0.1 * i, 1) for i in range(1, 10))
+GRID_SPACE = (2, 20)  # the space whose objects are shown one by one
+
+
+def runs() -> list[dict[str, Any]]:
+    """Every model of the grid, the first seed of all before any second one."""
+    wanted = []
+    for seed in range(3):
+        for (concepts, values), (low, high) in SPACES.items():
+            for coverage in COVERAGES:
+                if seed == 0 or low <= coverage <= high:
+                    wanted.append(
+                        {"concepts": concepts, "values": values, "coverage": coverage, "seed": seed}
+                    )
+    return wanted
+
+
+def object_accuracy(trained: TrainedDualEncoder, partners: int = 40) -> list[float]:
+    """For each object, how often it beats every absent object, over random partners in a scene."""
+    rng = np.random.default_rng(0)
+    n = trained.space.n_objects
+    ids = np.repeat(np.arange(n), partners)
+    others = (ids + rng.integers(1, n, size=len(ids))) % n
+    first = rng.random(len(ids)) < 0.5
+    scenes = SceneSet(
+        trained.space, np.stack([np.where(first, ids, others), np.where(first, others, ids)], 1)
+    )
+    scores = trained.encode_scenes(scenes) @ trained.encode_objects(np.arange(n)).T
+    # The partner is no rival: it is there.
+    scores[np.arange(len(ids)), others] = -np.inf
+    present = np.zeros(scores.shape, dtype=bool)
+    present[np.arange(len(ids)), ids] = True
+    return recognised(scores, present).reshape(n, partners).mean(axis=1).round(3).tolist()
+
+
+def train_one(run: dict[str, Any]) -> dict[str, Any]:
+    """Train one model and return its row; with the accuracy of each object in the grid's space."""
+    space = ConceptSpace.grid(run["concepts"], run["values"])
+    trained = train_dual_encoder(
+        space, run["coverage"], preset="laptop", seed=run["seed"], progress=False
+    )
+    row: dict[str, Any] = dict(run)
+    last = trained.history.groupby("objects").last()
+    for objects, result in last.iterrows():
+        for metric in ("concept", "object", "swap"):
+            row[f"{objects}_{metric}"] = round(float(result[metric]), 4)
+    row["seconds"] = round(float(trained.history["seconds"].max()), 1)
+    row["threads"] = torch.get_num_threads()
+    row["torch"] = str(torch.__version__)
+    if (run["concepts"], run["values"]) == GRID_SPACE and run["seed"] == 0:
+        row["by_object"] = object_accuracy(trained)
+        row["train"] = trained.split.train.tolist()
+    return row
+
+
+def write_tables(rows: list[dict[str, Any]]) -> None:
+    """Write the package's tables from the rows."""
+    table = pd.DataFrame(rows).drop(columns=["by_object", "train"], errors="ignore")
+    with atomic_path(RECORDED / "coverage.csv") as temporary:
+        table.to_csv(temporary, index=False)
+    cells = [
+        pd.DataFrame({"accuracy": row["by_object"]})
+        .assign(coverage=row["coverage"], object=range(len(row["by_object"])))
+        .assign(seen=lambda t, row=row: t["object"].isin(row["train"]).astype(int))
+        for row in rows
+        if "by_object" in row
+    ]
+    with atomic_path(RECORDED / "coverage_objects.csv") as temporary:
+        pd.concat(cells)[["coverage", "object", "seen", "accuracy"]].to_csv(temporary, index=False)
+
+
+def main(
+    folder: Annotated[Path, typer.Argument(help="Where finished rows are kept.")],
+    part: Annotated[str, typer.Option(help="Train only this part, as K/N: 1/2, 2/2.")] = "1/1",
+) -> None:
+    """Train what is missing, then write the tables."""
+    k, n = map(int, part.split("/"))
+    wanted = runs()
+    files = [folder / ("-".join(map(str, run.values())) + ".json") for run in wanted]
+    for run, file in tqdm(list(zip(wanted, files, strict=True))[k - 1 :: n], unit="model"):
+        if not file.exists():
+            row = train_one(run)
+            with atomic_path(file) as temporary:
+                temporary.write_text(json.dumps(row))
+    if all(file.exists() for file in files):
+        write_tables([json.loads(file.read_text()) for file in files])
+
+
+if __name__ == "__main__":
+    typer.run(main)
