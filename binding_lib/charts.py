@@ -127,7 +127,11 @@ def readings_chart(table: pd.DataFrame, by: str, title: str) -> alt.LayerChart:
         y=rows,
         yOffset=offset,
         color=_colour(by, groups),
-        shape=alt.Shape(f"{by}:N", sort=groups, scale=alt.Scale(range=SHAPES[: len(groups)])),
+        shape=alt.Shape(
+            f"{by}:N",
+            scale=alt.Scale(domain=groups, range=SHAPES[: len(groups)]),
+            legend=_legend(),
+        ),
         tooltip=["reading", by, *(alt.Tooltip(c, format=".3f") for c in _NUMBERS)],
     )
     return _finish(
@@ -146,10 +150,14 @@ def _colour(column: str, groups: Sequence[str]) -> alt.Color:
         )
     return alt.Color(
         f"{column}:N",
-        sort=list(groups),
-        scale=alt.Scale(range=COLOURS[: len(groups)]),
-        legend=alt.Legend(title=None, orient="bottom", columns=2, labelLimit=280),
+        scale=alt.Scale(domain=list(groups), range=COLOURS[: len(groups)]),
+        legend=_legend(),
     )
+
+
+def _legend() -> alt.Legend:
+    """One legend for colour and shape: Vega-Lite merges equal ones of scales with equal domains."""
+    return alt.Legend(title=None, orient="bottom", columns=2, labelLimit=280)
 
 
 def _in_words(table: pd.DataFrame, by: str) -> str:
@@ -177,7 +185,8 @@ def _finish(
             # SVG text is sharp, can be read out, and takes the page's colours.
             usermeta={"embedOptions": {"renderer": "svg", "actions": False}},
         )
-        .configure(background="transparent", font="inherit")
+        # A font that Vega can measure: it cannot resolve "inherit", and would cut labels off.
+        .configure(background="transparent", font="sans-serif")
         .configure_view(stroke=None)
         .configure_axis(
             labelColor=_GREY,

@@ -79,7 +79,15 @@ def test_colours_and_shapes_are_distinct(spec):
             if "scale" in layer["encoding"].get(channel, {}):
                 scale = layer["encoding"][channel]["scale"]["range"]
                 assert len(scale) == len(set(scale)) == len(ESTIMATORS)
-                assert layer["encoding"][channel]["sort"] == ESTIMATORS
+                assert layer["encoding"][channel]["scale"]["domain"] == ESTIMATORS
+
+
+def test_colour_and_shape_share_one_legend():
+    """Vega-Lite merges two legends only if they and their scales' domains are equal."""
+    marks = CHARTS["estimators"]().to_dict()["layer"][-1]["encoding"]
+    assert marks["color"]["legend"] == marks["shape"]["legend"]
+    assert marks["color"]["scale"]["domain"] == marks["shape"]["scale"]["domain"]
+    assert "sort" not in marks["color"] | marks["shape"]
 
 
 def test_the_palette_can_be_told_apart_by_colour_blind_readers():

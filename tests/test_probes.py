@@ -82,6 +82,15 @@ def test_rank_deficient_embeddings(dtype):
     assert np.abs(two.coef_).max() < 100
 
 
+def test_rounding_far_from_zero_is_not_read_as_a_signal():
+    scenes = sample_scenes(SPACE, 300)
+    Z = 0.02 * embed(scenes) + 1000
+    repeated = np.concatenate([Z, Z @ np.full((8, 20), 1 / 8)], axis=1).astype(np.float32)
+    one = LinearProbe("object", l2=0.01).fit(scenes, Z)
+    two = LinearProbe("object", l2=0.01).fit(scenes, repeated)
+    np.testing.assert_allclose(probabilities(one, Z), probabilities(two, repeated), atol=1e-2)
+
+
 def test_fewer_scenes_than_dimensions():
     scenes = sample_scenes(SPACE, 6, 1, ids=[0, 1, 4])
     Z = np.random.default_rng(0).normal(size=(6, 40))
