@@ -58,7 +58,7 @@ class TrainingConfig:
     matrix_rate: float = 0.04
     rate: float = 1e-2
     embedding_rate: float = 2e-2
-    weight_decay: float = 0.1
+    weight_decay: float = 0.03
     warmup: float = 0.1
     hold: float = 0.1
     grow_from: int | None = None

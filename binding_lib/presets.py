@@ -17,7 +17,7 @@ from binding_lib.checks import check_choice
 PRESETS: dict[str, dict[str, Any]] = {
     # Seconds: enough to leave chance behind on a space of about 8 x 8, for tests.
     "smoke": {"steps": 300, "width": 32, "mlp_width": 64, "output": 32, "n_scenes": 128},
-    # About half a minute on two cores for spaces of 20 x 20 to 32 x 32.
+    # About half a minute on two cores for a space of 20 x 20; 32 x 32 wants 2,000 steps.
     "laptop": {},
     # Minutes on a small GPU, for spaces of up to some ten thousand objects.
     "gpu": {
@@ -46,6 +46,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "position_std": 1.0,
         "embedding_rank": None,
         "same_object_bias": None,
+        "weight_decay": 0.1,
         "n_scenes": 512,
         "n_queries": 512,
         "single_share": 0.25,
