@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
+from binding_lib.concepts import ConceptSpace
 from binding_lib.encoders import MissingExtraError, list_encoders, load_encoder
 from binding_lib.files import atomic_path
 from binding_lib.readings import decompose_captions
@@ -75,6 +76,43 @@ def decompose(
         "reconstructed": result.reconstructed.to_dict("records"),
     }
     _write_json(json_file, content)
+
+
+@app.command()
+def train(
+    out: Annotated[Path, typer.Option(help="Folder of the checkpoint; goes on from one there.")],
+    concepts: Annotated[int, typer.Option(min=2, help="Concepts, C.")] = 2,
+    values: Annotated[int, typer.Option(min=2, help="Values of each concept, V.")] = 20,
+    coverage: Annotated[float, typer.Option(help="Share of the objects that training sees.")] = 0.8,
+    preset: Annotated[str, typer.Option(help="smoke, laptop, gpu, paper or auto.")] = "auto",
+    seed: Annotated[int, typer.Option(min=0, help="Of the split, weights and batches.")] = 0,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Differ from the preset; repeatable."),
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Train a dual encoder; how are concepts, objects and swaps recognised as it learns?"""
+    from binding_lib.training import train_dual_encoder
+
+    space = ConceptSpace.grid(concepts, values)
+    overrides = dict(_setting(text) for text in setting or [])
+    trained = train_dual_encoder(space, coverage, preset, seed, folder=out, **overrides)
+    last = trained.history[trained.history["step"] == trained.step]
+    typer.echo(f"{trained.step} of {trained.training['steps']} steps; checkpoint in {out}")
+    _print_table(last[["objects", "candidates", "concept", "object", "swap"]])
+    _write_json(json_file, {"coverage": trained.split.coverage, **trained.record()})
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """Read "name=value"; a value that is no JSON (a number, true, null) is taken as a word."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"expected --set NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
 
 
 def _print_table(table: pd.DataFrame) -> None:

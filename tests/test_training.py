@@ -10,8 +10,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from binding_lib.batches import BatchSampler, grid_sides
+from binding_lib.cli import app
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
 from binding_lib.encoders.dual import DualSceneEncoder
@@ -521,3 +523,18 @@ def test_too_few_objects_for_a_scene():
         train(DualEncoderConfig(n_objects=7), split, TrainingConfig())
     with pytest.raises(ValueError, match="scenes of 7 need at least as many"):
         BatchSampler(split, n_objects=7)
+
+
+def test_the_command_line_trains_and_goes_on(tmp_path):
+    sets = [part for name, value in TINY.items() for part in ("--set", f"{name}={value}")]
+    arguments = ["train", "--values", "6", "--coverage", "0.7", "--out", str(tmp_path / "run")]
+    arguments += ["--preset", "smoke", "--json", str(tmp_path / "all.json"), *sets]
+    for _ in range(2):  # the second call finds a finished run
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        assert "12 of 12 steps" in result.stdout
+    written = json.loads((tmp_path / "all.json").read_text())
+    assert written["history"] == load_dual_encoder(tmp_path / "run").record()["history"]
+    refused = CliRunner().invoke(app, [*arguments, "--set", "steps"])
+    assert refused.exit_code == 2
+    assert "expected --set NAME=VALUE, got 'steps'" in refused.stderr
