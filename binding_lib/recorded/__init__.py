@@ -18,7 +18,7 @@ from binding_lib.files import atomic_path
 _FOLDER = Path(__file__).parent
 
 RECORD_VARIABLE = "BINDING_LIB_RECORD"
-"""While this environment variable is set, `agrees_with_recorded` writes the table before it compares."""
+"""While this variable is set, `agrees_with_recorded` writes the table before it compares."""
 
 
 def recorded(name: str) -> pd.DataFrame:
