@@ -16,7 +16,7 @@ from binding_lib.batches import BatchSampler, grid_sides
 from binding_lib.cli import app
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
-from binding_lib.encoders.dual import DualSceneEncoder
+from binding_lib.encoders import load_encoder
 from binding_lib.exams import Exam
 from binding_lib.optimisation import TrainingConfig, make_optimizers, use_bf16
 from binding_lib.presets import PRESETS, choose_preset
@@ -372,7 +372,7 @@ def test_saving_again_replaces_the_checkpoint(copied):
 
 def test_a_checkpoint_is_an_encoder_of_captions(saved):
     folder, trained = saved
-    encoder = DualSceneEncoder("dual:here", str(folder), device="cpu")
+    encoder = load_encoder(f"dual:{folder}", device="cpu", cache=False)
     scenes = sample_scenes(SPACE, 15, seed=2)
     lone = sample_scenes(SPACE, 4, n_objects=1, seed=3)
     captions = lone.captions() + scenes.captions()

@@ -50,6 +50,13 @@ KINDS = (
     EncoderKind(
         "dino:<timm name>/random", False, True, False, "the same, untrained, weights drawn by seed"
     ),
+    EncoderKind(
+        "dual:<checkpoint>",
+        True,
+        False,
+        False,
+        "the scene encoder of a pair trained here",
+    ),
 )
 
 

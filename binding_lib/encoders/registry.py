@@ -92,4 +92,8 @@ def _load(name: str, device: str, seed: int) -> Encoder:
 
         random = rest.endswith("/random")
         return DinoEncoder(name, rest.removesuffix("/random"), random, device, seed)
+    if kind == "dual" and rest:
+        from binding_lib.encoders.dual import DualSceneEncoder
+
+        return DualSceneEncoder(name, rest, device)
     raise unknown_name("encoder", name, [known.name for known in KINDS])
