@@ -1,8 +1,6 @@
 """What a reader sees: Altair charts whose sliders work without Python.
 
-All charts share one look: a transparent ground and mid-grey text that can be read on white and on
-black, colours that colour-blind readers can tell apart (Okabe & Ito), a shape beside each colour,
-and a description which serves as alternative text. Each fills the width that it is given.
+All charts share one look (`binding_lib.chart_style`). Each fills the width that it is given.
 """
 
 from __future__ import annotations
@@ -10,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import altair as alt
-import numpy as np
 import pandas as pd
 
-# Okabe & Ito's colours without black and yellow, which vanish on dark and on light ground.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
-SHAPES = ("circle", "diamond", "square", "triangle-up", "cross", "triangle-down")
+from binding_lib.chart_style import GREY, colour, equal_step, finish, shape
 
 _NUMBERS = ("value", "low", "high")
-_GREY = "#767676"
 _BAR_HEIGHT = 34  # pixels for each row of a chart of rows
 
 
@@ -42,11 +36,7 @@ def scene_count_chart(curve: pd.DataFrame) -> alt.LayerChart:
         If the steps of n_train are not equal: the slider would stop where there is no bar.
     """
     counts = sorted(curve["n_train"].unique())
-    if len(set(np.diff(counts))) != 1:
-        raise ValueError(
-            "n_train must take two or more values at equal steps, got "
-            + ", ".join(map(str, counts))
-        )
+    step = equal_step(counts, "n_train")
     readings = list(curve["reading"].unique())
     estimators = list(curve["estimator"].unique())
     count = alt.param(
@@ -55,7 +45,7 @@ def scene_count_chart(curve: pd.DataFrame) -> alt.LayerChart:
         bind=alt.binding_range(
             min=int(counts[0]),
             max=int(counts[-1]),
-            step=int(counts[1] - counts[0]),
+            step=int(step),
             name="training scenes ",
         ),
     )
@@ -70,15 +60,15 @@ def scene_count_chart(curve: pd.DataFrame) -> alt.LayerChart:
     needed = curve[["n_train", "estimator", "reading", *_NUMBERS, "n_scenes"]]
     chosen = alt.Chart(needed.round(4)).transform_filter("datum.reading == reading")
     now = chosen.transform_filter("datum.n_train == n_train")
-    trail = chosen.mark_tick(color=_GREY, opacity=0.5, thickness=2, size=18).encode(x=value, y=rows)
+    trail = chosen.mark_tick(color=GREY, opacity=0.5, thickness=2, size=18).encode(x=value, y=rows)
     bars = now.mark_bar(height=14).encode(
         x=value,
         y=rows,
-        color=_colour("estimator", estimators),
+        color=colour("estimator", estimators),
         tooltip=tooltip,
     )
-    spread = now.mark_rule(color=_GREY, strokeWidth=2).encode(x="low:Q", x2="high:Q", y=rows)
-    number = now.mark_text(align="left", dx=6, dy=-12, color=_GREY, fontSize=12).encode(
+    spread = now.mark_rule(color=GREY, strokeWidth=2).encode(x="low:Q", x2="high:Q", y=rows)
+    number = now.mark_text(align="left", dx=6, dy=-12, color=GREY, fontSize=12).encode(
         x=value, y=rows, text=alt.Text("value:Q", format=".2f")
     )
     return _finish(
@@ -120,18 +110,14 @@ def readings_chart(table: pd.DataFrame, by: str, title: str) -> alt.LayerChart:
     spread = (
         base.transform_filter("isValid(datum.low)")
         .mark_rule(strokeWidth=2)
-        .encode(x="low:Q", x2="high:Q", y=rows, yOffset=offset, color=_colour(by, groups))
+        .encode(x="low:Q", x2="high:Q", y=rows, yOffset=offset, color=colour(by, groups))
     )
     marks = base.mark_point(filled=True, size=90, opacity=1).encode(
         x=value,
         y=rows,
         yOffset=offset,
-        color=_colour(by, groups),
-        shape=alt.Shape(
-            f"{by}:N",
-            scale=alt.Scale(domain=groups, range=SHAPES[: len(groups)]),
-            legend=_legend(),
-        ),
+        color=colour(by, groups),
+        shape=shape(by, groups),
         tooltip=["reading", by, *(alt.Tooltip(c, format=".3f") for c in _NUMBERS)],
     )
     return _finish(
@@ -141,23 +127,6 @@ def readings_chart(table: pd.DataFrame, by: str, title: str) -> alt.LayerChart:
         description=f"Dot plot. {title}. " + _in_words(table, by),
         height=max(_BAR_HEIGHT, 16 * len(groups)) * len(order),
     )
-
-
-def _colour(column: str, groups: Sequence[str]) -> alt.Color:
-    if len(groups) > len(COLOURS):
-        raise ValueError(
-            f"{len(COLOURS)} colours can be told apart; got {len(groups)} values of {column!r}"
-        )
-    return alt.Color(
-        f"{column}:N",
-        scale=alt.Scale(domain=list(groups), range=COLOURS[: len(groups)]),
-        legend=_legend(),
-    )
-
-
-def _legend() -> alt.Legend:
-    """One legend for colour and shape: Vega-Lite merges equal ones of scales with equal domains."""
-    return alt.Legend(title=None, orient="bottom", columns=2, labelLimit=280)
 
 
 def _in_words(table: pd.DataFrame, by: str) -> str:
@@ -173,32 +142,6 @@ def _finish(
     description: str,
     height: int,
 ) -> alt.LayerChart:
-    """Give a chart the course's look, its alternative text, and the width of the page."""
-    return (
-        alt.LayerChart(layer=list(layers))
-        .add_params(*params)
-        .properties(
-            title=title,
-            description=description,
-            width="container",
-            height=height,
-            # SVG text is sharp, can be read out, and takes the page's colours.
-            usermeta={"embedOptions": {"renderer": "svg", "actions": False}},
-        )
-        # A font that Vega can measure: it cannot resolve "inherit", and would cut labels off.
-        .configure(background="transparent", font="sans-serif")
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=_GREY,
-            titleColor=_GREY,
-            labelFontSize=12,
-            titleFontSize=12,
-            gridColor=_GREY,
-            gridOpacity=0.25,
-            domainColor=_GREY,
-            tickColor=_GREY,
-            labelLimit=150,
-        )
-        .configure_legend(labelColor=_GREY, labelFontSize=12)
-        .configure_title(color=_GREY, fontSize=14, anchor="start")
-    )
+    """Lay the layers over each other, as wide as the page."""
+    chart = alt.LayerChart(layer=list(layers)).add_params(*params)
+    return finish(chart.properties(width="container", height=height), title, description)

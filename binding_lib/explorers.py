@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ipywidgets as widgets
 from IPython.display import display
 
 from binding_lib.charts import readings_chart
+from binding_lib.concepts import ConceptSpace
 from binding_lib.readings import Data, decomposition_table
+from binding_lib.training import train_dual_encoder
+from binding_lib.training_charts import history_chart, history_curves
 
 
 def decomposition_explorer(train: Data, test: Data, singles: Data) -> widgets.VBox:
@@ -52,3 +57,45 @@ def decomposition_explorer(train: Data, test: Data, singles: Data) -> widgets.VB
     level.observe(draw, names="value")
     draw()
     return widgets.VBox([count, level, picture])
+
+
+def training_explorer(space: ConceptSpace, **overrides: Any) -> widgets.VBox:
+    """Train a model at the coverage that the slider says, when the button is pressed.
+
+    Parameters
+    ----------
+    space : ConceptSpace
+    **overrides
+        Passed on to `binding_lib.train_dual_encoder`.
+
+    Returns
+    -------
+    ipywidgets.VBox
+        A slider for the coverage, a box for the same-object attention bias and a button, over a
+        chart of the model's history.
+    """
+    coverage = widgets.FloatSlider(
+        value=0.5, min=0.1, max=0.9, step=0.05, description="coverage", readout_format=".2f"
+    )
+    grouped = widgets.Checkbox(value=True, description="same-object bias", indent=False)
+    button = widgets.Button(description="Train a model")
+    picture = widgets.Output()
+
+    def train(_: widgets.Button) -> None:
+        button.disabled = True
+        settings = overrides if grouped.value else {**overrides, "same_object_bias": None}
+        picture.clear_output()
+        with picture:
+            try:
+                trained = train_dual_encoder(space, coverage.value, **settings)
+            except ValueError as error:  # too few objects to train on, or to hold out
+                print(error)
+            else:
+                bias = "with" if grouped.value else "without"
+                title = f"Coverage {coverage.value:.2f}, {bias} the same-object bias"
+                display(history_chart(history_curves(trained.history), title))
+            finally:
+                button.disabled = False
+
+    button.on_click(train)
+    return widgets.VBox([coverage, grouped, button, picture])

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from binding_lib.charts import COLOURS, SHAPES, readings_chart, scene_count_chart
+from binding_lib.chart_style import COLOURS, SHAPES
+from binding_lib.charts import readings_chart, scene_count_chart
 
 ESTIMATORS = ["avg", "avg+pos", "single-obj", "least-squares"]
 
