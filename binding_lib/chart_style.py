@@ -30,7 +30,7 @@ def colour(column: str, groups: Sequence[str]) -> alt.Color:
     return alt.Color(
         f"{column}:N",
         scale=alt.Scale(domain=list(groups), range=COLOURS[: len(groups)]),
-        legend=legend(),
+        legend=legend(groups),
     )
 
 
@@ -39,13 +39,15 @@ def shape(column: str, groups: Sequence[str]) -> alt.Shape:
     return alt.Shape(
         f"{column}:N",
         scale=alt.Scale(domain=list(groups), range=SHAPES[: len(groups)]),
-        legend=legend(),
+        legend=legend(groups),
     )
 
 
-def legend() -> alt.Legend:
+def legend(groups: Sequence[str]) -> alt.Legend:
     """One legend for colour and shape: Vega-Lite merges equal ones of scales with equal domains."""
-    return alt.Legend(title=None, orient="bottom", columns=2, labelLimit=280)
+    # Two long names do not fit beside each other on a phone.
+    columns = 2 if max(map(len, groups)) <= 16 else 1
+    return alt.Legend(title=None, orient="bottom", columns=columns, labelLimit=280)
 
 
 def equal_step(values: Sequence[float], name: str) -> float:
@@ -66,11 +68,11 @@ def equal_step(values: Sequence[float], name: str) -> float:
     return steps.pop()
 
 
-def finish(chart: Chart, title: str, description: str) -> Chart:
-    """Give a chart the course's look, its title and its alternative text."""
+def finish(chart: Chart, title: str, description: str, subtitle: str = "") -> Chart:
+    """Give a chart the course's look, its titles and its alternative text."""
     return (
         chart.properties(
-            title=title,
+            title=alt.Title(title, subtitle=subtitle) if subtitle else title,
             description=description,
             # SVG text is sharp, can be read out, and takes the page's colours.
             usermeta={"embedOptions": {"renderer": "svg", "actions": False}},
@@ -90,5 +92,7 @@ def finish(chart: Chart, title: str, description: str) -> Chart:
             labelLimit=150,
         )
         .configure_legend(labelColor=GREY, labelFontSize=12, titleColor=GREY, titleFontSize=12)
-        .configure_title(color=GREY, fontSize=14, anchor="start")
+        .configure_title(
+            color=GREY, fontSize=14, anchor="start", subtitleColor=GREY, subtitleFontSize=12
+        )
     )

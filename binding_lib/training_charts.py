@@ -98,7 +98,7 @@ def coverage_chart(table: pd.DataFrame) -> alt.LayerChart:
     coverage = alt.X("coverage:Q", title="coverage", scale=alt.Scale(domain=[0, 1]))
     value = alt.Y("mean:Q", title="unseen objects recognised", scale=alt.Scale(domain=[0, 1]))
     low, high = PUBLISHED_THRESHOLD
-    label = f"published transition, |O| = 125,000: {low:.0%} to {high:.0%}"
+    label = f"published, |O| = 125,000, {low:.0%} to {high:.0%}"
     band = alt.Chart(pd.DataFrame([{"low": low, "high": high}]))
     shade = band.mark_rect(color=GREY, opacity=0.2).encode(x=alt.X("low:Q"), x2="high:Q")
     needed = means[["space", "coverage", "mean", "low", "high", "seeds"]].round(3)
@@ -128,8 +128,9 @@ def coverage_chart(table: pd.DataFrame) -> alt.LayerChart:
     )
     return finish(
         chart,
-        ["Unseen objects recognised, by coverage", f"(grey band: {label})"],
-        f"Line chart, a line for each object space. {in_words}. Shaded: {label}.",
+        "Unseen objects recognised, by coverage",
+        f"Line chart, a line for each object space. {in_words}. Grey band: {label}.",
+        subtitle=f"Grey band: {label}",
     )
 
 
@@ -166,26 +167,26 @@ def coverage_grid(cells: pd.DataFrame) -> alt.VConcatChart:
     percent = cells.assign(percent=(100 * cells["accuracy"]).round().astype(int))
     rows = [
         {
-            "first": int(number) // side + 1,
-            "second": int(number) % side + 1,
-            "percents": one["percent"].tolist(),
-            "seens": one["seen"].tolist(),
+            "first": number // side + 1,
+            "second": number % side + 1,
+            "percent": one["percent"].tolist(),
+            "seen": one["seen"].tolist(),
         }
-        for number, one in percent.sort_values("coverage").groupby("object")
+        for number, (_, one) in enumerate(percent.sort_values("coverage").groupby("object"))
     ]
     kinds = ["seen in training", "held out"]
     place = f"round((coverage - {coverages[0]}) / {step})"
-    no_labels = {"labels": False, "ticks": False, "grid": False, "domain": False}
+    bare = alt.Axis(labels=False, ticks=False, grid=False, domain=False)
     grid = (
         alt.Chart(alt.InlineData(values=rows))
         .transform_calculate(
-            accuracy=f"datum.percents[{place}] / 100",
-            kind=f"datum.seens[{place}] ? '{kinds[0]}' : '{kinds[1]}'",
+            accuracy=f"datum.percent[{place}] / 100",
+            kind=f"datum.seen[{place}] ? '{kinds[0]}' : '{kinds[1]}'",
         )
         .mark_point(filled=True, opacity=1, size=(_SIDE / side - 2) ** 2)
         .encode(
-            x=alt.X("second:O", title="value of the second concept", axis=alt.Axis(**no_labels)),
-            y=alt.Y("first:O", title="value of the first concept", axis=alt.Axis(**no_labels)),
+            x=alt.X("second:O", title="value of the second concept", axis=bare),
+            y=alt.Y("first:O", title="value of the first concept", axis=bare),
             color=alt.Color(
                 "accuracy:Q",
                 scale=alt.Scale(domain=[0, 1], range=_FROM_ORANGE_TO_BLUE),
