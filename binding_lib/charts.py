@@ -60,7 +60,7 @@ def scene_count_chart(curve: pd.DataFrame) -> alt.LayerChart:
     needed = curve[["n_train", "estimator", "reading", *_NUMBERS, "n_scenes"]]
     chosen = alt.Chart(needed.round(4)).transform_filter("datum.reading == reading")
     now = chosen.transform_filter("datum.n_train == n_train")
-    trail = chosen.mark_tick(color=GREY, opacity=0.5, thickness=2, size=18).encode(x=value, y=rows)
+    trail = chosen.mark_tick(color=GREY, thickness=2, size=8, yOffset=12).encode(x=value, y=rows)
     bars = now.mark_bar(height=14).encode(
         x=value,
         y=rows,
@@ -68,7 +68,7 @@ def scene_count_chart(curve: pd.DataFrame) -> alt.LayerChart:
         tooltip=tooltip,
     )
     spread = now.mark_rule(color=GREY, strokeWidth=2).encode(x="low:Q", x2="high:Q", y=rows)
-    number = now.mark_text(align="left", dx=6, dy=-12, color=GREY, fontSize=12).encode(
+    number = now.mark_text(align="right", dy=-13, color=GREY, fontSize=12).encode(
         x=value, y=rows, text=alt.Text("value:Q", format=".2f")
     )
     return _finish(
@@ -132,7 +132,7 @@ def readings_chart(table: pd.DataFrame, by: str, title: str) -> alt.LayerChart:
 def _in_words(table: pd.DataFrame, by: str) -> str:
     """The chart's numbers as a sentence, for readers who hear it."""
     rows = table.itertuples()
-    return "; ".join(f"{r.reading}, {getattr(r, by)}: {r.value:.2f}" for r in rows) + "."
+    return "; ".join(f"{r.reading}, {getattr(r, by)}: {r.value:.3f}" for r in rows) + "."
 
 
 def _finish(

@@ -43,7 +43,7 @@ def decomposition_explorer(train: Data, test: Data, singles: Data) -> widgets.VB
 
     def draw(_: object = None) -> None:
         some = (train[0][: count.value], train[1][: count.value])
-        title = f"Level {level.value}, {count.value:,} training scenes"
+        title = f"Sums of {level.value}s, {count.value:,} training scenes"
         with picture:
             picture.clear_output(wait=True)
             try:

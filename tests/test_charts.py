@@ -110,11 +110,11 @@ def test_the_numbers_in_words():
     ]
     assert words.startswith("Dot plot. Four estimators. ")
     for row in table().itertuples():
-        assert f"{row.reading}, {row.estimator}: {row.value:.2f}" in words
+        assert f"{row.reading}, {row.estimator}: {row.value:.3f}" in words
     words = scene_count_chart(curve()).to_dict()["description"]
     assert "A slider sets the number of training scenes, a menu chooses R² or retrieval" in words
     for row in curve([10_800]).itertuples():
-        assert f"{row.reading}, {row.estimator}: {row.value:.2f}" in words
+        assert f"{row.reading}, {row.estimator}: {row.value:.3f}" in words
 
 
 def test_the_slider_and_the_menu():

@@ -22,7 +22,7 @@ def folder(tmp_path, monkeypatch):
     """A folder of its own, with NOW recorded as "mine"."""
     monkeypatch.setattr(module, "_FOLDER", tmp_path)
     monkeypatch.setenv(RECORD_VARIABLE, "1")
-    assert agrees_with_recorded("mine", NOW) .startswith("All 3 values agree")
+    assert agrees_with_recorded("mine", NOW).startswith("All 3 values agree")
     monkeypatch.delenv(RECORD_VARIABLE)
     return tmp_path
 
