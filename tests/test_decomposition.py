@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from binding_lib.concepts import ConceptSpace
@@ -136,7 +136,6 @@ def test_concept_vectors_and_object_vectors_belong_together():
 # --- exactly additive embeddings
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 2**16), st.sampled_from(LEVELS), st.sampled_from(ESTIMATORS), st.integers(1, 3)
 )

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -211,7 +211,6 @@ def test_the_interval_of_r2_against_scipy():
     assert ours.high == pytest.approx(theirs.high, abs=0.006)
 
 
-@settings(deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.floats(0.5, 0.99))
 def test_an_interval_holds_its_value(outcomes, confidence):
     value, low, high = bootstrap_interval(outcomes, confidence, n_resamples=200)

@@ -53,7 +53,7 @@ def weights(trained) -> torch.Tensor:
 # Batches ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     sizes=st.lists(st.integers(3, 7), min_size=2, max_size=3),
     coverage=st.floats(0.6, 0.9),
