@@ -204,9 +204,9 @@ def test_the_explorer_computes_anew_at_every_move(monkeypatch):
     level.value = "concept"
     titles = [chart.to_dict()["title"] for chart in charts]
     assert titles == [
-        "Level object, 150 training scenes",
-        "Level object, 300 training scenes",
-        "Level concept, 300 training scenes",
+        "Sums of objects, 150 training scenes",
+        "Sums of objects, 300 training scenes",
+        "Sums of concepts, 300 training scenes",
     ]
     (rows,) = charts[-1].to_dict()["datasets"].values()
     expected = decomposition_table(TRAIN, TEST, SINGLES, levels=["concept"])
