@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+SPACE = ["concepts", "values", "grow_from"]
+"""The columns of a table of models that say which models differ by coverage and seed only."""
+
 
 def coverage_means(table: pd.DataFrame) -> pd.DataFrame:
     """Average held-out object recognition over seeds.
@@ -14,23 +17,23 @@ def coverage_means(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table : DataFrame
-        One row a model, with the columns concepts, values (of each concept), coverage, seed and
-        held_out_object, as the recorded table "coverage" has them.
+        One row a model, with the columns concepts, values (of each concept), grow_from (with how
+        many values a growing vocabulary starts, or NaN), coverage, seed and held_out_object, as the
+        recorded table "coverage" has them.
 
     Returns
     -------
     DataFrame
-        Columns concepts, values, n_objects, coverage, mean, low and high (of the single models) and
-        seeds (the number of models); one row for each space and coverage, in that order.
+        Columns n_objects, concepts, values, grow_from (0 for none), coverage, mean, low and high
+        (of the single models) and seeds (the number of models); in the order of the first five.
     """
-    by = ["concepts", "values", "coverage"]
-    means = (
-        table.groupby(by)["held_out_object"]
-        .agg(mean="mean", low="min", high="max", seeds="count")
-        .reset_index()
+    by = ["n_objects", *SPACE, "coverage"]
+    sized = table.assign(
+        n_objects=table["values"] ** table["concepts"],
+        grow_from=table["grow_from"].fillna(0).astype(int),
     )
-    means.insert(2, "n_objects", means["values"] ** means["concepts"])
-    return means.sort_values(["n_objects", *by], ignore_index=True)
+    means = sized.groupby(by)["held_out_object"]
+    return means.agg(mean="mean", low="min", high="max", seeds="count").reset_index()
 
 
 def coverage_thresholds(table: pd.DataFrame, level: float = 0.5) -> pd.DataFrame:
@@ -46,16 +49,16 @@ def coverage_thresholds(table: pd.DataFrame, level: float = 0.5) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        Columns concepts, values, n_objects and threshold: see `first_crossing`. One row a space.
+        Columns n_objects, concepts, values, grow_from and threshold: see `first_crossing`. One row
+        for each space and way of training.
     """
+    by = ["n_objects", *SPACE]
     rows = [
         {
-            **dict(zip(("concepts", "values", "n_objects"), space, strict=True)),
+            **dict(zip(by, space, strict=True)),
             "threshold": first_crossing(one["coverage"].tolist(), one["mean"].tolist(), level),
         }
-        for space, one in coverage_means(table).groupby(
-            ["concepts", "values", "n_objects"], sort=False
-        )
+        for space, one in coverage_means(table).groupby(by)
     ]
     return pd.DataFrame(rows)
 

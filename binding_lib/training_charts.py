@@ -54,7 +54,7 @@ def history_chart(curves: pd.DataFrame, title: str) -> alt.LayerChart:
     """
     names = list(curves["curve"].unique())
     last = curves[curves["step"] == curves["step"].max()]
-    step = alt.X("step:Q", title="training step")
+    step = alt.X("step:Q", title="training step", scale=alt.Scale(nice=False))
     value = alt.Y("value:Q", title="recognised", scale=alt.Scale(domain=[0, 1]))
     base = alt.Chart(curves[["step", "curve", "value"]].round(3)).encode(
         x=step, y=value, color=colour("curve", names)
@@ -74,7 +74,7 @@ def history_chart(curves: pd.DataFrame, title: str) -> alt.LayerChart:
 
 
 def coverage_chart(table: pd.DataFrame) -> alt.LayerChart:
-    """Held-out object recognition over coverage, a line for each object space.
+    """Held-out object recognition over coverage, a line for each object space and way of training.
 
     Parameters
     ----------
@@ -84,17 +84,18 @@ def coverage_chart(table: pd.DataFrame) -> alt.LayerChart:
     Returns
     -------
     altair.LayerChart
-        Lines join the means over seeds, bars span the single models, ticks stand where a line
-        crosses one half, and a band shows where the published transition lies.
+        Lines join the means over seeds, bars span the single models, dashes fall from
+        where a line crosses one half, and a band shows where the published transition lies.
     """
     means = coverage_means(table)
     thresholds = coverage_thresholds(table)
-    names = {
-        (r.concepts, r.values): f"|O| = {r.n_objects:,} (C = {r.concepts}, V = {r.values})"
-        for r in thresholds.itertuples()
-    }
-    means["space"] = [names[key] for key in zip(means["concepts"], means["values"], strict=True)]
-    spaces = list(names.values())
+    for one in (means, thresholds):
+        one["space"] = [
+            f"|O| = {r.n_objects:,} (C = {r.concepts}, V = {r.values})"
+            + (", growing" if r.grow_from else "")
+            for r in one.itertuples()
+        ]
+    spaces = list(thresholds["space"])
     coverage = alt.X("coverage:Q", title="coverage", scale=alt.Scale(domain=[0, 1]))
     value = alt.Y("mean:Q", title="unseen objects recognised", scale=alt.Scale(domain=[0, 1]))
     low, high = PUBLISHED_THRESHOLD
@@ -114,11 +115,17 @@ def coverage_chart(table: pd.DataFrame) -> alt.LayerChart:
         shape=shape("space", spaces),
         tooltip=["space", "coverage", "mean", "low", "high", "seeds"],
     )
-    crossed = thresholds.assign(space=spaces).dropna(subset="threshold")
+    crossed = thresholds.dropna(subset="threshold")
     half = (
         alt.Chart(crossed[["space", "threshold"]].round(3))
-        .mark_tick(orient="vertical", thickness=3, size=22, color=GREY)
-        .encode(x="threshold:Q", y=alt.datum(0.5), tooltip=["space", "threshold"])
+        .mark_rule(strokeDash=[4, 3], strokeWidth=2)
+        .encode(
+            x="threshold:Q",
+            y=alt.datum(0.5),
+            y2=alt.datum(0),
+            color=colour("space", spaces),
+            tooltip=["space", "threshold"],
+        )
     )
     in_words = "; ".join(
         f"{r.space} reaches one half at coverage {r.threshold:.2f}" for r in crossed.itertuples()
@@ -189,7 +196,7 @@ def coverage_grid(cells: pd.DataFrame) -> alt.VConcatChart:
             y=alt.Y("first:O", title="value of the first concept", axis=bare),
             color=alt.Color(
                 "accuracy:Q",
-                scale=alt.Scale(domain=[0, 1], range=_FROM_ORANGE_TO_BLUE),
+                scale=alt.Scale(domain=[0, 1], range=_FROM_ORANGE_TO_BLUE, interpolate="lab"),
                 legend=alt.Legend(
                     title="recognised", orient="bottom", gradientLength=120, tickCount=2
                 ),
@@ -197,7 +204,9 @@ def coverage_grid(cells: pd.DataFrame) -> alt.VConcatChart:
             shape=alt.Shape(
                 "kind:N",
                 scale=alt.Scale(domain=kinds, range=["square", "circle"]),
-                legend=alt.Legend(title=None, orient="bottom", direction="vertical"),
+                legend=alt.Legend(
+                    title=None, orient="bottom", direction="vertical", symbolFillColor=GREY
+                ),
             ),
             tooltip=["first:O", "second:O", "kind:N", alt.Tooltip("accuracy:Q", format=".2f")],
         )
@@ -207,26 +216,30 @@ def coverage_grid(cells: pd.DataFrame) -> alt.VConcatChart:
     means["kind"] = [kinds[0] if seen else kinds[1] for seen in means["seen"]]
     base = alt.Chart(means[["coverage", "kind", "accuracy"]]).encode(
         x=alt.X("coverage:Q", scale=alt.Scale(domain=[0, 1])),
-        y=alt.Y("accuracy:Q", title="mean of the cells", scale=alt.Scale(domain=[0, 1])),
-        strokeDash=alt.StrokeDash(
-            "kind:N", scale=alt.Scale(domain=kinds, range=[[4, 4], [1, 0]]), legend=None
-        ),
-        shape=alt.Shape("kind:N", scale=alt.Scale(domain=kinds, range=["square", "circle"])),
         tooltip=["kind:N", "coverage:Q", "accuracy:Q"],
     )
-    lines = base.mark_line(color=GREY, strokeWidth=2)
-    points = base.mark_point(filled=True, color=GREY, size=50, opacity=1)
     here = base.transform_filter("abs(datum.coverage - coverage) < 1e-6")
-    rule = here.mark_rule(color=COLOURS[4], strokeWidth=2).encode(
-        x="coverage:Q", y=alt.value(0), y2=alt.value(150)
+    mean = alt.Y("accuracy:Q", title="mean of the cells", scale=alt.Scale(domain=[0, 1]))
+    dash = alt.StrokeDash(
+        "kind:N", scale=alt.Scale(domain=kinds, range=[[4, 4], [1, 0]]), legend=None
     )
-    now = here.mark_point(filled=True, color=COLOURS[4], size=110, opacity=1)
+    form = alt.Shape(
+        "kind:N", scale=alt.Scale(domain=kinds, range=["square", "circle"]), legend=None
+    )
+    lines = base.mark_line(color=GREY, strokeWidth=2).encode(y=mean, strokeDash=dash)
+    points = base.mark_point(filled=True, color=GREY, size=50, opacity=1).encode(y=mean, shape=form)
+    rule = here.mark_rule(color=COLOURS[4], strokeWidth=2)
+    now = here.mark_point(filled=True, color=COLOURS[4], size=110, opacity=1).encode(
+        y=mean, shape=form
+    )
     curve = alt.LayerChart(layer=[lines, points, rule, now]).properties(width=_SIDE, height=150)
     in_words = "; ".join(
         f"coverage {r.coverage:.1f}, {r.kind}: {r.accuracy:.2f}" for r in means.itertuples()
     )
     return finish(
-        alt.vconcat(grid, curve).add_params(slider),
+        alt.vconcat(grid, curve)
+        .resolve_scale(color="independent", shape="independent")
+        .add_params(slider),
         f"{side**2} objects: who is recognised?",
         f"Grid of {side} by {side} objects, squares seen in training and circles held out, "
         f"coloured by how often each is recognised, over a curve of their means. A slider sets "
