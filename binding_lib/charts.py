@@ -13,7 +13,9 @@ import pandas as pd
 from binding_lib.chart_style import GREY, colour, equal_step, finish, shape
 
 _NUMBERS = ("value", "low", "high")
-_BAR_HEIGHT = 34  # pixels for each row of a chart of rows
+# Pixels for each row.
+_BAR_ROW = 46
+_MARK_ROW = 34
 
 
 def scene_count_chart(curve: pd.DataFrame) -> alt.LayerChart:
@@ -80,7 +82,7 @@ def scene_count_chart(curve: pd.DataFrame) -> alt.LayerChart:
             f"of training scenes, a menu chooses {' or '.join(readings)}. At {counts[-1]} scenes: "
             + _in_words(curve[curve["n_train"] == counts[-1]], "estimator")
         ),
-        height=_BAR_HEIGHT * len(estimators),
+        height=_BAR_ROW * len(estimators),
     )
 
 
@@ -125,7 +127,7 @@ def readings_chart(table: pd.DataFrame, by: str, title: str) -> alt.LayerChart:
         [],
         title=title,
         description=f"Dot plot. {title}. " + _in_words(table, by),
-        height=max(_BAR_HEIGHT, 16 * len(groups)) * len(order),
+        height=max(_MARK_ROW, 16 * len(groups)) * len(order),
     )
 
 
