@@ -167,7 +167,7 @@ def coverage_grid(cells: pd.DataFrame) -> alt.VConcatChart:
     step = equal_step(coverages, "coverage")
     slider = alt.param(
         name="coverage",
-        value=coverages[-1],
+        value=coverages[len(coverages) // 4],  # where cells differ most
         bind=alt.binding_range(min=coverages[0], max=coverages[-1], step=step, name="coverage "),
     )
     # A row an object, with one number for each coverage: a fifth of the text of one row each.

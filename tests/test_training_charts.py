@@ -235,7 +235,7 @@ def test_the_grid_is_a_narrow_pair_of_charts_under_one_slider():
     assert [chart["width"] for chart in spec["vconcat"]] == [300, 300]
     (slider,) = spec["params"]
     assert slider["name"] == "coverage"
-    assert slider["value"] == 0.9
+    assert slider["value"] == 0.3
     bind = {k: slider["bind"][k] for k in ("input", "min", "max", "step")}
     assert bind == {"input": "range", "min": 0.1, "max": 0.9, "step": 0.1}
     assert sum("coverage" in str(p.get("calculate")) for p in parts(spec)) == 2
