@@ -17,7 +17,7 @@ from binding_lib import ConceptSpace
 from binding_lib.dual_encoder import DualEncoderConfig
 from binding_lib.encoders.weights import resolve_device
 from binding_lib.optimisation import TrainingConfig
-from binding_lib.training import Run
+from binding_lib.training_run import TrainingRun
 
 PUBLISHED_STEPS_PER_SECOND = 0.43  # the released trainer, on two x86-64 cores with AVX-512
 STEPS = 10
@@ -45,7 +45,7 @@ def main() -> None:
             training = TrainingConfig(
                 n_scenes=512, n_queries=400, optimizer="adamw", precision=precision
             )
-            run = Run(config, split, training, 0, device)
+            run = TrainingRun(config, split, training, 0, device)
             run.advance()
             wall, cpu, fastest = time.perf_counter(), time.process_time(), float("inf")
             for _ in range(STEPS):
@@ -70,7 +70,7 @@ def main() -> None:
     print(pd.DataFrame(rows).to_string(index=False))
 
 
-def operations(run: Run) -> float:
+def operations(run: TrainingRun) -> float:
     """Floating-point operations of a step: six for each weight and token it is applied to."""
     model, training = run.model, run.training
     n_objects, n_values = len(run.split.train), sum(run.split.space.sizes)

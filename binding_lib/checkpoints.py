@@ -67,3 +67,12 @@ def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[dict[str, Tensor], 
             f"(its SHA-256 is not the one in {CONFIG})"
         )
     return load(content), config
+
+
+def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Select the tensors whose names start with `prefix`, under the rest of their names."""
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }

@@ -1,32 +1,27 @@
-"""How a dual encoder is trained: the settings, the learning rates and the optimizers."""
+"""How models are trained: the settings, the learning rates and the optimizers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor, nn
 from torch.optim import AdamW, Muon, Optimizer
 
-from binding_lib.checks import check_choice
-from binding_lib.dual_encoder import DualEncoder
+from binding_lib.checkpoints import part_of
+from binding_lib.checks import check_choice, check_count
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
-    """How a dual encoder is trained.
+class OptimisationConfig:
+    """What every training here has to settle.
 
     Attributes
     ----------
     steps : int
-    n_scenes, n_queries : int
-        Scenes in a batch, and about how many training objects they are drawn from, all of which
-        serve as queries (`binding_lib.batches`).
-    single_share : float
-        The share of scenes that hold a single object.
-    concept_weight : float
-        The weight of the concept queries in the loss; that of the object queries is 1.
-    symmetric : bool
-        Also ask each query for its scenes, as CLIP's loss does; the two directions are averaged.
+    n_scenes : int
+        Scenes in a batch.
     optimizer : str
         "muon" (the matrices of the transformer layers; AdamW does the rest) or "adamw" (all).
     matrix_rate, rate, embedding_rate : float
@@ -36,10 +31,6 @@ class TrainingConfig:
     warmup, hold : float
         The learning rate rises over the first `warmup` of the steps and is held until the share
         `hold` of them is done; then it falls to zero in a straight line.
-    grow_from : int or None
-        A growing vocabulary: batches start with the first so many values of each concept, and the
-        rest join evenly until the share `grow_until` of the steps is done. None: all at once.
-    grow_until : float
     precision : str
         "bf16" or "fp32"; "auto" is bf16 where the processor has instructions for it.
     evaluate_every : int
@@ -50,10 +41,6 @@ class TrainingConfig:
 
     steps: int = 1500
     n_scenes: int = 256
-    n_queries: int = 256
-    single_share: float = 0.0
-    concept_weight: float = 0.3
-    symmetric: bool = False
     optimizer: str = "muon"
     matrix_rate: float = 0.04
     rate: float = 1e-2
@@ -61,8 +48,6 @@ class TrainingConfig:
     weight_decay: float = 0.03
     warmup: float = 0.1
     hold: float = 0.1
-    grow_from: int | None = None
-    grow_until: float = 0.5
     precision: str = "auto"
     evaluate_every: int = 250
     exam_scenes: int = 1000
@@ -70,7 +55,7 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         check_choice("optimizer", self.optimizer, ("muon", "adamw"))
         check_choice("precision", self.precision, ("auto", "bf16", "fp32"))
-        for name in ("steps", "n_scenes", "n_queries", "evaluate_every", "exam_scenes"):
+        for name in ("steps", "n_scenes", "evaluate_every", "exam_scenes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
@@ -80,6 +65,39 @@ class TrainingConfig:
         rise = done / self.warmup if self.warmup else 1.0
         return min(1.0, rise, left / max(1 - self.hold, 1 / self.steps))
 
+
+@dataclass(frozen=True)
+class TrainingConfig(OptimisationConfig):
+    """How a dual encoder is trained; the rest of the settings are those of `OptimisationConfig`.
+
+    Attributes
+    ----------
+    n_queries : int
+        About how many training objects a batch's scenes are drawn from, all of which serve as
+        queries (`binding_lib.batches`).
+    single_share : float
+        The share of scenes that hold a single object.
+    concept_weight : float
+        The weight of the concept queries in the loss; that of the object queries is 1.
+    symmetric : bool
+        Also ask each query for its scenes, as CLIP's loss does; the two directions are averaged.
+    grow_from : int or None
+        A growing vocabulary: batches start with the first so many values of each concept, and the
+        rest join evenly until the share `grow_until` of the steps is done. None: all at once.
+    grow_until : float
+    """
+
+    n_queries: int = 256
+    single_share: float = 0.0
+    concept_weight: float = 0.3
+    symmetric: bool = False
+    grow_from: int | None = None
+    grow_until: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count("n_queries", self.n_queries)
+
     def values_in_play(self, step: int, most: int) -> int:
         """How many values of each concept batches may use at a step, of `most`."""
         if self.grow_from is None:
@@ -88,7 +106,7 @@ class TrainingConfig:
         return min(most, round(self.grow_from + share * (most - self.grow_from)))
 
 
-def make_optimizers(model: DualEncoder, training: TrainingConfig) -> list[Optimizer]:
+def make_optimizers(model: nn.Module, training: OptimisationConfig) -> list[Optimizer]:
     """Make the optimizers; each group of parameters knows its `full_rate`."""
     matrices, embeddings, rest = [], [], []
     for name, parameter in model.named_parameters():
@@ -110,6 +128,33 @@ def make_optimizers(model: DualEncoder, training: TrainingConfig) -> list[Optimi
         Muon([of_matrices], weight_decay=decay),
         AdamW(groups, betas=(0.9, 0.98), weight_decay=decay),
     ]
+
+
+def set_rates(optimizers: Sequence[Optimizer], factor: float) -> None:
+    """Set every learning rate to its full value times a factor."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = group["full_rate"] * factor
+
+
+def optimizer_tensors(optimizers: Sequence[Optimizer]) -> dict[str, Tensor]:
+    """What the optimizers remember, as named tensors for a checkpoint."""
+    return {
+        f"optimizer.{i}.{j}.{name}": tensor
+        for i, optimizer in enumerate(optimizers)
+        for j, entries in optimizer.state_dict()["state"].items()
+        for name, tensor in entries.items()
+    }
+
+
+def load_optimizers(optimizers: Sequence[Optimizer], tensors: Mapping[str, Tensor]) -> None:
+    """Give optimizers back what `optimizer_tensors` took from them."""
+    for i, optimizer in enumerate(optimizers):
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in part_of(tensors, f"optimizer.{i}.").items():
+            number, _, entry = name.partition(".")
+            state.setdefault(int(number), {})[entry] = tensor
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
 def use_bf16(precision: str, device: torch.device) -> bool:

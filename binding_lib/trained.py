@@ -14,7 +14,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from binding_lib.checkpoints import read_checkpoint, write_checkpoint
+from binding_lib.checkpoints import part_of, read_checkpoint, write_checkpoint
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
 from binding_lib.encoders.weights import resolve_device
@@ -150,12 +150,3 @@ def load_dual_encoder(folder: str | os.PathLike[str], device: str = "auto") -> T
     return TrainedDualEncoder(
         model.to(resolve_device(device)).eval(), split, history, training, seed
     )
-
-
-def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Select the tensors whose names start with `prefix`, under the rest of their names."""
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }

@@ -23,7 +23,8 @@ from binding_lib.presets import PRESETS, choose_preset
 from binding_lib.recognition import recognised, swap_accuracy
 from binding_lib.scenes import SceneSet, sample_scenes, swaps
 from binding_lib.trained import load_dual_encoder
-from binding_lib.training import Run, train, train_dual_encoder
+from binding_lib.training import train, train_dual_encoder
+from binding_lib.training_run import TrainingRun
 
 SPACE = ConceptSpace.grid(2, 6)
 TINY = {
@@ -228,7 +229,9 @@ def test_every_setting_trains(changes):
 
 def test_the_symmetric_loss_asks_both_ways():
     split = SPACE.split(0.7, 0)
-    run = Run(DualEncoderConfig(), split, TrainingConfig(symmetric=True), 0, torch.device("cpu"))
+    run = TrainingRun(
+        DualEncoderConfig(), split, TrainingConfig(symmetric=True), 0, torch.device("cpu")
+    )
     logits = torch.tensor([[2.0, 0.0, 1.0], [0.0, 1.0, 3.0]])
     targets = torch.tensor([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])
     rows = -(targets * logits.log_softmax(1)).sum(1).mean()
@@ -278,7 +281,7 @@ def test_training_leaves_the_global_random_state_alone():
 
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
 def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, monkeypatch, optimizer):
-    advance = Run.advance
+    advance = TrainingRun.advance
 
     def interrupted_advance(run):
         if run.step == 5:
@@ -286,7 +289,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, monkeypatch, opt
         advance(run)
 
     whole = tiny(optimizer=optimizer)
-    monkeypatch.setattr(Run, "advance", interrupted_advance)
+    monkeypatch.setattr(TrainingRun, "advance", interrupted_advance)
     stopped = tiny(optimizer=optimizer, folder=tmp_path)
     monkeypatch.undo()
     assert stopped.step == 6
@@ -324,7 +327,7 @@ def test_no_held_out_object_is_ever_trained_on(monkeypatch):
 
 def test_validation_and_report_share_no_object():
     split = SPACE.split(0.7, 0)
-    run = Run(DualEncoderConfig(), split, TrainingConfig(), 0, torch.device("cpu"))
+    run = TrainingRun(DualEncoderConfig(), split, TrainingConfig(), 0, torch.device("cpu"))
     pools = {name: set(exam.scenes.object_ids.ravel()) for name, exam in run.exams.items()}
     assert pools["seen"] == set(split.train)
     assert not pools["validation"] & pools["held_out"]
