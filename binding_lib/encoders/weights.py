@@ -43,7 +43,7 @@ def require(module: str, extra: str) -> ModuleType:
         if error.name != module:
             raise
         raise MissingExtraError(
-            f"this encoder needs the package {module}; install it with: "
+            f"this needs the package {module}; install it with: "
             f'pip install "binding_lib[{extra}]"'
         ) from error
 
