@@ -92,6 +92,14 @@ class BatchSampler:
         is_train[torch.tensor(split.train, device=device)] = True
         self.is_train = is_train.view(self.sizes)
 
+    def fewest_values(self, n: int) -> int:
+        """Count how many first values of each concept it takes to make `n` training objects.
+
+        Of all training objects, if there are fewer than `n`.
+        """
+        needed = self.is_train.nonzero().amax(dim=1).sort().values + 1  # of each training object
+        return int(needed[min(n, len(needed)) - 1])
+
     def draw(self, generator: torch.Generator, in_play: int | None = None) -> Batch:
         """Draw one batch.
 

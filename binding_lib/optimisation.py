@@ -82,8 +82,9 @@ class TrainingConfig(OptimisationConfig):
     symmetric : bool
         Also ask each query for its scenes, as CLIP's loss does; the two directions are averaged.
     grow_from : int or None
-        A growing vocabulary: batches start with the first so many values of each concept, and the
-        rest join evenly until the share `grow_until` of the steps is done. None: all at once.
+        A growing vocabulary: batches start with the first so many values of each concept (with
+        more, where training objects are few), and the rest join evenly until the share `grow_until`
+        of the steps is done. None: all at once.
     grow_until : float
     """
 

@@ -55,6 +55,8 @@ class TrainingRun:
             training.single_share,
             device,
         )
+        # However few values a growing vocabulary starts with, each scene must have some rivals.
+        self.fewest_in_play = self.sampler.fewest_values(8 * config.n_objects)
         rng = np.random.default_rng(seed)
         n_validation = max(len(split.held_out) // 4, config.n_objects)
         held_out = rng.permutation(split.held_out)
@@ -82,6 +84,7 @@ class TrainingRun:
         started = time.perf_counter()
         set_rates(self.optimizers, self.training.rate_factor(self.step))
         in_play = self.training.values_in_play(self.step, max(self.split.space.sizes))
+        in_play = max(in_play, self.fewest_in_play)
         self.loss = self._loss(self.sampler.draw(self.generator, in_play))
         self.model.zero_grad()
         self.loss.backward()

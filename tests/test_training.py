@@ -116,6 +116,25 @@ def test_grid_sides_make_up_for_small_concepts():
     assert grid_sides([4, 4], 100) == [4, 4]
 
 
+def test_the_fewest_values_that_make_some_training_objects():
+    split = ConceptSpace.grid(2, 9).split(0.2, 3)
+    sampler = BatchSampler(split, 8, 50)
+    for n in (2, 5, len(split.train), 1000):
+        fewest = sampler.fewest_values(n)
+        made = [
+            (split.space.values(split.train) < v).all(axis=1).sum() for v in (fewest, fewest - 1)
+        ]
+        assert made[0] >= min(n, len(split.train)) > made[1]
+
+
+def test_a_vocabulary_cannot_start_too_small_for_its_coverage():
+    space = ConceptSpace.grid(2, 9)
+    trained = train_dual_encoder(
+        space, 0.2, "smoke", 0, grow_from=1, steps=2, evaluate_every=2, progress=False
+    )
+    assert trained.step == 2
+
+
 def test_a_growing_vocabulary_uses_the_first_values_only():
     split = ConceptSpace({"a": [f"a{i}" for i in range(9)], "b": list("uvw")}).split(0.8, 0)
     batch = BatchSampler(split, 64, 50).draw(torch.Generator().manual_seed(0), in_play=4)
