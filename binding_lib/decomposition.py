@@ -112,7 +112,7 @@ class AdditiveDecomposition:
         parts = [columns[:, slot].reshape(len(scenes), -1) for slot in slots]
         vectors = np.stack([_estimate(c, n_columns, Z, centre, self.estimator) for c in parts])
         if self.level == "concept":
-            values = _value_columns(space, np.arange(space.n_objects))
+            values = value_columns(space, np.arange(space.n_objects))
             objects, concepts = vectors[:, values].sum(axis=2), vectors
         else:
             objects, concepts = vectors, np.stack([_concept_means(space, u) for u in vectors])
@@ -244,10 +244,10 @@ def _columns(scenes: SceneSet, level: str) -> Int[np.ndarray, "N m k"]:
     """The model's columns that are switched on, for each scene and slot."""
     if level == "object":
         return scenes.object_ids[:, :, None]
-    return _value_columns(scenes.space, scenes.object_ids)
+    return value_columns(scenes.space, scenes.object_ids)
 
 
-def _value_columns(space: ConceptSpace, ids: np.ndarray) -> Int[np.ndarray, "... C"]:
+def value_columns(space: ConceptSpace, ids: np.ndarray) -> Int[np.ndarray, "... C"]:
     """Each object's values, numbered through all concepts, the first concept's values first."""
     offsets = np.concatenate([[0], np.cumsum(space.sizes)[:-1]])
     return space.values(ids) + offsets
@@ -295,5 +295,5 @@ def _concept_means(
 ) -> Float[np.ndarray, "n_values d"]:
     """The mean object embedding of each concept value, over the objects that were seen."""
     seen = np.flatnonzero(np.isfinite(objects[:, 0]))
-    columns, origin = _value_columns(space, seen), np.zeros(objects.shape[1])
+    columns, origin = value_columns(space, seen), np.zeros(objects.shape[1])
     return _estimate(columns, sum(space.sizes), objects[seen], origin, "avg")
