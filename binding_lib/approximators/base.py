@@ -92,6 +92,12 @@ class Approximator(ABC):
         check_spread(Z)
         return float(r2_score(Z, predicted, multioutput="variance_weighted"))
 
+    @property
+    def settings(self) -> dict[str, object]:
+        """All that decides what `fit` learns, fit for JSON."""
+        named = {n: v for n, v in vars(self).items() if not (n.startswith("_") or n.endswith("_"))}
+        return {"class": type(self).__name__, **named}
+
     @abstractmethod
     def _fit(self, scenes: SceneSet, Z: Float[np.ndarray, "N d"]) -> None:
         """Fit on checked inputs and set `n_parameters_`."""

@@ -8,7 +8,6 @@ from jaxtyping import Float, Int
 from binding_lib.approximators.base import Approximator, slot_columns
 from binding_lib.approximators.sums_of_products import SumOfProducts, evaluate
 from binding_lib.checks import check_choice, check_count
-from binding_lib.concepts import Seed
 from binding_lib.decomposition import AdditiveDecomposition, value_columns
 from binding_lib.scenes import SceneSet
 
@@ -31,7 +30,7 @@ class ProductApproximator(Approximator):
     Parameters
     ----------
     form : {"additive", "per-object", "global"}
-    seed : int or numpy Generator
+    seed : int
         Of the starts.
     restarts : int
         How often the products are fitted. Dimensions share nothing, so each takes the start that
@@ -83,7 +82,7 @@ class ProductApproximator(Approximator):
     def __init__(
         self,
         form: str = "global",
-        seed: Seed = 0,
+        seed: int = 0,
         *,
         restarts: int = 2,
         l2: float = 1e-4,
@@ -96,7 +95,8 @@ class ProductApproximator(Approximator):
         for what, number in (("l2", l2), ("tolerance", tolerance)):
             if not isinstance(number, (int, float)) or not 0 < number < np.inf:
                 raise ValueError(f"{what} must be a number above 0, got {number!r}")
-        self.seed, self.l2, self.tolerance = seed, l2, tolerance
+        self.seed = check_count("seed", seed, least=0)
+        self.l2, self.tolerance = l2, tolerance
 
     def _fit(self, scenes: SceneSet, Z: Float[np.ndarray, "N d"]) -> None:
         sums = AdditiveDecomposition("concept", "least-squares").fit(scenes, Z)
