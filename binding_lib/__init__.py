@@ -1,5 +1,7 @@
 """How embedding models bind concepts: the library under the course."""
 
+from binding_lib.approximators import MLPApproximator, ProductApproximator, TreeApproximator
+from binding_lib.complexity import complexity_curve
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.decomposition import AdditiveDecomposition
 from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
@@ -22,11 +24,15 @@ __all__ = [
     "DualEncoder",
     "DualEncoderConfig",
     "LinearProbe",
+    "MLPApproximator",
     "ObjectSplit",
+    "ProductApproximator",
     "SceneSet",
+    "TreeApproximator",
     "WeightsUnavailableError",
     "all_scenes",
     "bootstrap_interval",
+    "complexity_curve",
     "list_encoders",
     "load_dual_encoder",
     "load_encoder",

@@ -79,6 +79,45 @@ def decompose(
 
 
 @app.command()
+def complexity(
+    encoder: Annotated[str, typer.Option(help="The encoder's name; see `encoders`.")] = "minilm",
+    coverages: Annotated[
+        str, typer.Option(help="Shares of the objects to fit on, with commas between.")
+    ] = "0.3,0.9",
+    approximators: Annotated[
+        str, typer.Option(help="Names with commas between; also xgboost, random-forest, mlp-1024.")
+    ] = "additive,per-object,global,mlp-256",
+    scenes: Annotated[int, typer.Option(min=100, help="Scenes of any objects.")] = 8000,
+    seed: Annotated[int, typer.Option(min=0, help="Of splits and approximators.")] = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Which rule or list of cases gives an encoder's embeddings? Objects recognised, bits."""
+    from binding_lib.approximators import make_approximator
+    from binding_lib.complexity import complexity_curve, real_curve
+    from binding_lib.curve_data import curve_data
+    from binding_lib.description import description_length
+
+    shares = [float(share) for share in coverages.split(",")]
+    chosen = [make_approximator(name, seed) for name in approximators.split(",")]
+    data = curve_data(encoder, shares, [seed], scenes, n_probe_scenes=scenes)
+    real = real_curve(data.scenes, data.embeddings, shares, data.probes, [seed])
+    curve = complexity_curve(data.scenes, data.embeddings, chosen, shares, data.probes, [seed])
+    curve = description_length(curve)
+    names = ["concept_recognition", "object_recognition", "swap_accuracy", "r2"]
+    typer.echo(f"{encoder}: real embeddings")
+    _print_table(real[["coverage", *names[:3], "n_test"]])
+    typer.echo("\napproximated embeddings")
+    numbers = [*names, "n_parameters", "code_bits", "seconds"]
+    _print_table(curve[["approximator", "coverage", *numbers]])
+    content = {
+        "encoder": encoder,
+        "real": json.loads(real.to_json(orient="records", double_precision=15)),
+        "approximated": json.loads(curve.to_json(orient="records", double_precision=15)),
+    }
+    _write_json(json_file, content)
+
+
+@app.command()
 def train(
     out: Annotated[Path, typer.Option(help="Folder of the checkpoint; goes on from one there.")],
     concepts: Annotated[int, typer.Option(min=2, help="Concepts, C.")] = 2,
