@@ -17,6 +17,8 @@ from binding_lib.scenes import SceneSet, all_scenes, sample_scenes, swaps
 from binding_lib.trained import load_dual_encoder
 from binding_lib.training import train_dual_encoder
 from binding_lib.views.captions import text_space
+from binding_lib.views.images import render_images
+from binding_lib.views.releases import load_release
 
 __all__ = [
     "AdditiveDecomposition",
@@ -36,7 +38,9 @@ __all__ = [
     "list_encoders",
     "load_dual_encoder",
     "load_encoder",
+    "load_release",
     "recognised",
+    "render_images",
     "retrieval_accuracy",
     "sample_scenes",
     "swap_accuracy",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
+from joblib import Parallel, delayed
 from tqdm.auto import tqdm
+
+Result = TypeVar("Result")
 
 
 def progress_bar(*, disable: bool = False, **options: Any) -> tqdm:
@@ -21,3 +25,22 @@ def progress_bar(*, disable: bool = False, **options: Any) -> tqdm:
         Passed on to tqdm.
     """
     return tqdm(disable=disable or bool(os.environ.get("TQDM_DISABLE")), **options)
+
+
+def in_threads(
+    function: Callable[..., Result], jobs: Sequence[tuple[Any, ...]], desc: str
+) -> Iterator[Result]:
+    """Call a function on each tuple of arguments, one thread a core; results come in order.
+
+    Parameters
+    ----------
+    function : callable
+        One that lets go of Python's lock for most of its time.
+    jobs : sequence of tuple
+    desc : str
+        What is done, for a progress bar that appears after two seconds.
+    """
+    results = Parallel(n_jobs=-1, backend="threading", return_as="generator")(
+        delayed(function)(*job) for job in jobs
+    )
+    yield from progress_bar(iterable=results, total=len(jobs), desc=desc, delay=2, leave=False)

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt8
-from joblib import Parallel, delayed
 
 from binding_lib.checks import check_count
 from binding_lib.encoders.weights import require
-from binding_lib.progress import progress_bar
+from binding_lib.progress import in_threads
 from binding_lib.scenes import SceneSet
 from binding_lib.views.colours import COLOURS, object_looks
 
@@ -149,15 +148,10 @@ def render_shaded(
     # A scene that is asked for several times is rendered once.
     distinct, rows = np.unique(scenes.object_ids, axis=0, return_inverse=True)
     pictures = np.empty((len(distinct), size, size, 3), dtype=np.uint8)
+    jobs = [([look_of[i] for i in ids], size, seed, overlap) for ids in distinct]
     # Threads suffice: Mitsuba lets go of Python's lock while it traces.
-    jobs = Parallel(n_jobs=-1, backend="threading", return_as="generator")(
-        delayed(_render)([look_of[i] for i in ids], size, seed, overlap) for ids in distinct
-    )
-    bar = progress_bar(total=len(distinct), desc="rendering", delay=2, leave=False)
-    with bar:
-        for row, picture in enumerate(jobs):
-            pictures[row] = picture
-            bar.update()
+    for row, picture in enumerate(in_threads(_render, jobs, "rendering")):
+        pictures[row] = picture
     return pictures[rows.reshape(-1)]
 
 
