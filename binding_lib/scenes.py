@@ -258,3 +258,25 @@ def swaps(scenes: SceneSet) -> Int[np.ndarray, "N K"]:
         gone[:, k] |= (ids[:, :k] == ids[:, k, None]).any(axis=1)
     ids[gone] = -1
     return ids
+
+
+def exchanged(scenes: SceneSet, concept: str | None = None) -> SceneSet:
+    """Move the values of one concept to the next slot: the same concepts, bound otherwise.
+
+    A red cube and a blue ball become a blue cube and a red ball.
+
+    Parameters
+    ----------
+    scenes : SceneSet
+    concept : str, optional
+        The concept whose values move; the space's first by default.
+
+    Returns
+    -------
+    SceneSet
+        Of the same length. Where the objects share values a scene may come back as it was.
+    """
+    k = scenes.space.concept_index(scenes.space.names[0] if concept is None else concept)
+    values = scenes.values
+    values[..., k] = np.roll(values[..., k], 1, axis=1)
+    return SceneSet(scenes.space, scenes.space.ids(values))

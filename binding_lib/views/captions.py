@@ -34,7 +34,13 @@ def object_phrases(space: ConceptSpace, ids: np.ndarray | None = None) -> list[s
         The objects; all of the space by default.
     """
     names = space.object_names(np.arange(space.n_objects) if ids is None else ids)
-    return [("an " if name[0].lower() in "aeiou" else "a ") + name for name in names]
+    return [_article(name) + name for name in names]
+
+
+def value_phrases(space: ConceptSpace, concept: str) -> list[str]:
+    """Captions that name a single value, in index order: "red", but "a cube" for the noun."""
+    values = list(space.value_names(concept))
+    return [_article(v) + v for v in values] if concept == space.names[-1] else values
 
 
 def captions(scenes: SceneSet) -> list[str]:
@@ -56,3 +62,7 @@ def captions(scenes: SceneSet) -> list[str]:
         *before, last = [phrases[i] for i in row]
         result.append(", ".join(before) + " and " + last if before else last)
     return result
+
+
+def _article(name: str) -> str:
+    return "an " if name[0].lower() in "aeiou" else "a "

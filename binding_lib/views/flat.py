@@ -11,9 +11,11 @@ object covers part of the first, the third part of the second.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
+from numpy.typing import ArrayLike
 from PIL import Image, ImageDraw
 
 from binding_lib.checks import check_count
@@ -22,71 +24,73 @@ from binding_lib.views.colours import COLOURS, object_looks
 
 BACKGROUND = (150, 150, 150)
 
-Outline = tuple[Float[np.ndarray, "n 2"], ...]
-"""Polygons whose union is a shape: (x, y) from -1 to 1, y downwards."""
+Polygon = tuple[tuple[float, float], ...]
+Outline = tuple[Polygon, ...]
+"""Polygons whose union is a shape: corners (x, y) from -1 to 1, y downwards."""
 
-_FINER = 8  # pixels of Pillow's drawing for each pixel of the mask, in either direction
+_FINER = 16  # pixels of Pillow's drawing for each pixel of the mask, in either direction
 _AT_A_TIME = 2048  # scenes, so that memory does not grow with their number
 
 
-def _polygon(*points: tuple[float, float]) -> Float[np.ndarray, "n 2"]:
-    return np.array(points, dtype=float)
+def polygon(corners: ArrayLike) -> Polygon:
+    """Make a polygon of an array of shape (n, 2)."""
+    return tuple((float(x), float(y)) for x, y in np.asarray(corners))
 
 
-def _disc(x: float = 0, y: float = 0, radius: float = 1) -> Float[np.ndarray, "n 2"]:
+def _disc(x: float = 0, y: float = 0, radius: float = 1) -> Polygon:
     turn = np.linspace(0, 2 * np.pi, 48, endpoint=False)
-    return np.stack([x + radius * np.cos(turn), y + radius * np.sin(turn)], axis=1)
+    return polygon(np.stack([x + radius * np.cos(turn), y + radius * np.sin(turn)], axis=1))
 
 
-def _star() -> Float[np.ndarray, "n 2"]:
+def _star() -> Polygon:
     turn = np.arange(10) * np.pi / 5
-    radius = np.where(np.arange(10) % 2 == 0, 1.1, 0.46)
-    return np.stack([radius * np.sin(turn), 0.1 - radius * np.cos(turn)], axis=1)
+    radius = np.where(np.arange(10) % 2 == 0, 1.05, 0.44)
+    return polygon(np.stack([radius * np.sin(turn), 0.1 - radius * np.cos(turn)], axis=1))
 
 
-def _heart() -> Float[np.ndarray, "n 2"]:
+def _heart() -> Polygon:
     t = np.linspace(0, 2 * np.pi, 64, endpoint=False)
     y = 13 * np.cos(t) - 5 * np.cos(2 * t) - 2 * np.cos(3 * t) - np.cos(4 * t)
-    return np.stack([np.sin(t) ** 3, -(y + 2.5) / 15], axis=1)
+    return polygon(np.stack([np.sin(t) ** 3, -(y + 2.5) / 15], axis=1))
 
 
-def _crescent() -> Float[np.ndarray, "n 2"]:
+def _crescent() -> Polygon:
     outer = np.linspace(0.25 * np.pi, 1.75 * np.pi, 40)
     moon = np.stack([np.cos(outer), np.sin(outer)], axis=1)
     inner = np.linspace(1.5 * np.pi, 0.5 * np.pi, 40)  # from the upper horn back to the lower one
     bite = np.stack([np.cos(outer[0]) + 0.55 * np.cos(inner), np.sin(outer[0]) * np.sin(inner)], 1)
-    return np.concatenate([moon, bite]) + np.array([0.15, 0.0])
+    return polygon(np.concatenate([moon, bite]) + np.array([0.15, 0.0]))
 
 
 SHAPES: dict[str, Outline] = {
-    "square": (_polygon((-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)),),
-    "triangle": (_polygon((0, -1), (1, 0.85), (-1, 0.85)),),
+    "square": (((-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)),),
+    "triangle": (((0, -1), (1, 0.85), (-1, 0.85)),),
     "circle": (_disc(radius=0.95),),
-    "diamond": (_polygon((0, -1), (0.75, 0), (0, 1), (-0.75, 0)),),
+    "diamond": (((0, -1), (0.75, 0), (0, 1), (-0.75, 0)),),
     "star": (_star(),),
     "heart": (_heart(),),
     "cross": (
-        _polygon((-0.32, -1), (0.32, -1), (0.32, 1), (-0.32, 1)),
-        _polygon((-1, -0.32), (1, -0.32), (1, 0.32), (-1, 0.32)),
+        ((-0.32, -1), (0.32, -1), (0.32, 1), (-0.32, 1)),
+        ((-1, -0.32), (1, -0.32), (1, 0.32), (-1, 0.32)),
     ),
     "arrow": (
-        _polygon((-1, -0.28), (0.1, -0.28), (0.1, 0.28), (-1, 0.28)),
-        _polygon((0, -0.9), (1, 0), (0, 0.9)),
+        ((-1, -0.28), (0.1, -0.28), (0.1, 0.28), (-1, 0.28)),
+        ((0, -0.9), (1, 0), (0, 0.9)),
     ),
     "bolt": (
-        _polygon((0.45, -1), (-0.6, 0.2), (0.1, 0.2)),
-        _polygon((-0.45, 1), (0.6, -0.2), (-0.1, -0.2)),
+        ((0.45, -1), (-0.6, 0.2), (0.1, 0.2)),
+        ((-0.45, 1), (0.6, -0.2), (-0.1, -0.2)),
     ),
-    "bar": (_polygon((-1, -0.38), (1, -0.38), (1, 0.38), (-1, 0.38)),),
+    "bar": (((-1, -0.38), (1, -0.38), (1, 0.38), (-1, 0.38)),),
     "tee": (
-        _polygon((-0.9, -0.9), (0.9, -0.9), (0.9, -0.35), (-0.9, -0.35)),
-        _polygon((-0.28, -0.4), (0.28, -0.4), (0.28, 1), (-0.28, 1)),
+        ((-0.9, -0.9), (0.9, -0.9), (0.9, -0.35), (-0.9, -0.35)),
+        ((-0.28, -0.4), (0.28, -0.4), (0.28, 1), (-0.28, 1)),
     ),
-    "hourglass": (_polygon((-0.85, -1), (0.85, -1), (0.2, 0), (0.85, 1), (-0.85, 1), (-0.2, 0)),),
+    "hourglass": (((-0.85, -1), (0.85, -1), (0.2, 0), (0.85, 1), (-0.85, 1), (-0.2, 0)),),
     "crescent": (_crescent(),),
     "drop": (
         _disc(y=0.4, radius=0.6),
-        _polygon((0, -1), (0.53, 0.15), (-0.53, 0.15)),
+        ((0, -1), (0.53, 0.15), (-0.53, 0.15)),
     ),
     "flower": (
         _disc(x=-0.5, radius=0.48),
@@ -95,9 +99,7 @@ SHAPES: dict[str, Outline] = {
         _disc(y=0.5, radius=0.48),
         _disc(radius=0.3),
     ),
-    "crown": (
-        _polygon((-1, -0.8), (-0.5, 0), (0, -0.8), (0.5, 0), (1, -0.8), (1, 0.75), (-1, 0.75)),
-    ),
+    "crown": (((-1, -0.8), (-0.5, 0), (0, -0.8), (0.5, 0), (1, -0.8), (1, 0.75), (-1, 0.75)),),
 }
 """Outlines by name; all of them cover their own middle."""
 
@@ -159,7 +161,8 @@ class Places:
         """
         smaller, across, down = np.moveaxis(_uniform(ids, seed, 3), -1, 0)  # (N, m) each
         radii = np.round(2 * self.radius * (1 - 0.3 * self.jitter * smaller)) / 2
-        room = 0.0 if self.overlap else self.slot / 2 - radii
+        # Half a pixel is left for the rounding of centres.
+        room = 0.0 if self.overlap else np.maximum(self.slot / 2 - radii - 0.5, 0)
         x = self.centres + self.jitter * (2 * across - 1) * room
         y = self.size / 2 + self.jitter * (2 * down - 1) * self.size / 5
         return np.stack([np.round(x), np.round(y)], axis=-1).astype(np.int64), radii
@@ -182,7 +185,7 @@ def paint(
         Which of the outlines.
     colours : ndarray of uint8, shape (N, m, 3)
     centres : ndarray of int, shape (N, m, 2)
-        Corners of pixels, (x, y), not nearer than a radius and a pixel to an edge.
+        Corners of pixels, (x, y), inside the picture.
     radii : ndarray of float, shape (N, m)
         In pixels, multiples of a half.
     size : int
@@ -196,31 +199,40 @@ def paint(
         [draw_mask(outlines[key // (2 * size)], key % (2 * size) / 2, side) for key in used]
         or [np.empty((side, side), dtype=np.uint8)]
     )
-    pictures = np.empty((n, size * size, 3), dtype=np.uint8)
-    pictures[:] = BACKGROUND
-    inside = np.arange(side)[:, None] * size + np.arange(side)  # (side, side), from its corner
+    half = side // 2
+    wide = size + side  # a margin takes what reaches over the edges
+    inside = (np.arange(side)[:, None] * wide + np.arange(side)).reshape(-1)  # from its corner
+    pictures = np.empty((n, size, size, 3), dtype=np.uint8)
     for start in range(0, n, _AT_A_TIME):
         part = slice(start, start + _AT_A_TIME)
-        picture = np.arange(len(pictures[part]))[:, None]
+        canvas = np.empty((len(pictures[part]), wide * wide, 3), dtype=np.uint8)
+        canvas[:] = BACKGROUND
+        picture = np.arange(len(canvas))[:, None]
         for slot in range(m):
-            x, y = np.moveaxis(centres[part, slot] - side // 2, -1, 0)
-            pixels = (y * size + x)[:, None] + inside.reshape(1, -1)  # (n, side * side)
+            x, y = centres[part, slot].T
+            pixels = (y * wide + x)[:, None] + inside  # (n, side * side)
             alpha = masks[rows[part, slot]].reshape(len(x), -1, 1).astype(np.uint16)
-            below = pictures[part][picture, pixels]
             above = colours[part, slot, None].astype(np.uint16)
-            # Exact where a mask is 0 or 255; 255 * 255 + 127 just fits.
-            pictures[part][picture, pixels] = ((255 - alpha) * below + alpha * above + 127) // 255
-    return pictures.reshape(n, size, size, 3)
+            # Exact where a mask is 0 or 255; 255 * 255 + 127 just fits into 16 bits.
+            blend = ((255 - alpha) * canvas[picture, pixels] + alpha * above + 127) // 255
+            canvas[picture, pixels] = blend
+        middle = slice(half, half + size)
+        pictures[part] = canvas.reshape(-1, wide, wide, 3)[:, middle, middle]
+    return pictures
 
 
+@lru_cache(maxsize=4096)
 def draw_mask(outline: Outline, radius: float, side: int) -> UInt8[np.ndarray, "side side"]:
     """How much of each pixel a shape covers, 0 to 255, in the middle of a square mask."""
     finer = Image.new("L", (side * _FINER, side * _FINER))
     pen = ImageDraw.Draw(finer)
-    for polygon in outline:
-        corners = (side / 2 + radius * polygon) * _FINER - 0.5  # Pillow's pixels have whole centres
+    for part in outline:
+        # Pillow's pixels have their centres at whole numbers.
+        corners = (side / 2 + radius * np.array(part)) * _FINER - 0.5
         pen.polygon([tuple(corner) for corner in corners], fill=255)
-    return np.asarray(finer.reduce(_FINER))
+    mask = np.array(finer.reduce(_FINER))
+    mask.setflags(write=False)  # it is kept
+    return mask
 
 
 def _uniform(ids: Int[np.ndarray, "N m"], seed: int, n: int) -> Float[np.ndarray, "N m n"]:
