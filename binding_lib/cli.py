@@ -34,6 +34,10 @@ app = typer.Typer(cls=_OneSentenceErrors, no_args_is_help=True, add_completion=F
 JsonFile = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write everything printed, as JSON.")
 ]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Differ from the preset; repeatable."),
+]
 
 
 @app.callback()
@@ -125,10 +129,7 @@ def train(
     coverage: Annotated[float, typer.Option(help="Share of the objects that training sees.")] = 0.8,
     preset: Annotated[str, typer.Option(help="smoke, laptop, gpu, paper or auto.")] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Of the split, weights and batches.")] = 0,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Differ from the preset; repeatable."),
-    ] = None,
+    setting: Settings = None,
     json_file: JsonFile = None,
 ) -> None:
     """Train a dual encoder; how are concepts, objects and swaps recognised as it learns?"""
@@ -140,6 +141,25 @@ def train(
     last = trained.history[trained.history["step"] == trained.step]
     typer.echo(f"{trained.step} of {trained.training['steps']} steps; checkpoint in {out}")
     _print_table(last[["objects", "candidates", "concept", "object", "swap"]])
+    _write_json(json_file, {"coverage": trained.split.coverage, **trained.record()})
+
+
+@app.command()
+def train_pocket(
+    out: Annotated[Path, typer.Option(help="Folder of the checkpoint; goes on from one there.")],
+    coverage: Annotated[float, typer.Option(help="Share of the objects that training sees.")] = 0.8,
+    seed: Annotated[int, typer.Option(min=0, help="Of the split, weights and batches.")] = 0,
+    setting: Settings = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Train a pocket pair of image and text encoders; `pocket-clip:low` and `:high` are such."""
+    from binding_lib.pocket_training import train_pocket_clip
+
+    overrides = dict(_setting(text) for text in setting or [])
+    trained = train_pocket_clip(coverage, seed, folder=out, **overrides)
+    last = trained.history[trained.history["step"] == trained.step]
+    typer.echo(f"{trained.step} of {trained.training['steps']} steps; checkpoint in {out}")
+    _print_table(last[["objects", "n_scenes", "colour", "shape", "object", "swap"]])
     _write_json(json_file, {"coverage": trained.split.coverage, **trained.record()})
 
 

@@ -30,6 +30,21 @@ class EncoderKind:
 KINDS = (
     EncoderKind("minilm", True, False, False, "all-MiniLM-L6-v2, pretrained"),
     EncoderKind(
+        "pocket-clip:low",
+        True,
+        True,
+        False,
+        "our own small image-text pair (not CLIP), trained on a quarter of 256 objects",
+    ),
+    EncoderKind(
+        "pocket-clip:high",
+        True,
+        True,
+        False,
+        "the same, trained on four fifths of the objects",
+    ),
+    EncoderKind("pocket-clip:random", True, True, False, "the same, untrained"),
+    EncoderKind(
         "sentence:<name or folder>", True, False, True, "any sentence-transformers text model"
     ),
     EncoderKind(
@@ -55,7 +70,7 @@ KINDS = (
         True,
         False,
         False,
-        "the scene encoder of a pair trained here",
+        "the scene encoder of a pair trained here; binding and failing come with the library",
     ),
 )
 

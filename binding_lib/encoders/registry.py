@@ -78,6 +78,10 @@ def _load(name: str, device: str, seed: int) -> Encoder:
         from binding_lib.encoders.minilm import minilm
 
         return minilm(device)
+    if kind == "pocket-clip" and rest:
+        from binding_lib.encoders.pocket import pocket_encoder
+
+        return pocket_encoder(name, rest, device, seed)
     if kind == "sentence" and rest:
         from binding_lib.encoders.sentence import SentenceEncoder
 
