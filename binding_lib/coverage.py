@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-SPACE = ["concepts", "values", "grow_from"]
+SPACE = ["concepts", "values", "training"]
 """The columns of a table of models that say which models differ by coverage and seed only."""
 
 
@@ -17,21 +17,18 @@ def coverage_means(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table : DataFrame
-        One row a model, with the columns concepts, values (of each concept), grow_from (with how
-        many values a growing vocabulary starts, or NaN), coverage, seed and held_out_object, as the
+        One row a model, with the columns concepts, values (of each concept), training (how it
+        differs from the recipe, in words, or "recipe"), coverage, seed and held_out_object, as the
         recorded table "coverage" has them.
 
     Returns
     -------
     DataFrame
-        Columns n_objects, concepts, values, grow_from (0 for none), coverage, mean, low and high
-        (of the single models) and seeds (the number of models); in the order of the first five.
+        Columns n_objects, concepts, values, training, coverage, mean, low and high (of the single
+        models) and seeds (the number of models); in the order of the first five.
     """
     by = ["n_objects", *SPACE, "coverage"]
-    sized = table.assign(
-        n_objects=table["values"] ** table["concepts"],
-        grow_from=table["grow_from"].fillna(0).astype(int),
-    )
+    sized = table.assign(n_objects=table["values"] ** table["concepts"])
     means = sized.groupby(by)["held_out_object"]
     return means.agg(mean="mean", low="min", high="max", seeds="count").reset_index()
 
@@ -49,7 +46,7 @@ def coverage_thresholds(table: pd.DataFrame, level: float = 0.5) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        Columns n_objects, concepts, values, grow_from and threshold: see `first_crossing`. One row
+        Columns n_objects, concepts, values, training and threshold: see `first_crossing`. One row
         for each space and way of training.
     """
     by = ["n_objects", *SPACE]

@@ -53,8 +53,8 @@ class DualEncoderConfig:
         Token embeddings are (vocabulary x rank) times (rank x width); None means full rank.
     same_object_bias : float or None
         Added, in each head of the scene encoder, to the attention between tokens of one object;
-        learned from this start. None leaves it out: the model must find out by itself which tokens
-        belong together.
+        learned from this start (3 is enough to hand the grouping over). None leaves it out: the
+        model must find out by itself which tokens belong together.
     """
 
     n_objects: int = 2
@@ -69,7 +69,7 @@ class DualEncoderConfig:
     positions: str = "learned"
     position_std: float = 0.7
     embedding_rank: int | None = 4
-    same_object_bias: float | None = 3.0
+    same_object_bias: float | None = None
 
     def __post_init__(self) -> None:
         check_choice("token layout", self.layout, LAYOUTS)

@@ -39,7 +39,7 @@ class OptimisationConfig:
         Scenes in each exam.
     """
 
-    steps: int = 1500
+    steps: int = 2400
     n_scenes: int = 256
     optimizer: str = "muon"
     matrix_rate: float = 0.04
@@ -92,8 +92,8 @@ class TrainingConfig(OptimisationConfig):
     single_share: float = 0.0
     concept_weight: float = 0.3
     symmetric: bool = False
-    grow_from: int | None = None
-    grow_until: float = 0.5
+    grow_from: int | None = 3
+    grow_until: float = 0.7
 
     def __post_init__(self) -> None:
         super().__post_init__()

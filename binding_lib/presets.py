@@ -1,8 +1,8 @@
 """Named sizes for training: one place that says how large a run is on which machine.
 
 Each preset overrides defaults of `DualEncoderConfig` and `TrainingConfig`. The defaults are the
-`laptop` recipe. Its encoders are told which tokens belong to one object (`same_object_bias`); those
-of `paper` are not.
+`laptop` recipe. No preset tells the encoders which tokens belong to one object; that is what
+`same_object_bias` does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from binding_lib.checks import check_choice
 PRESETS: dict[str, dict[str, Any]] = {
     # Seconds: enough to leave chance behind on a space of about 8 x 8, for tests.
     "smoke": {"steps": 300, "width": 32, "mlp_width": 64, "output": 32, "n_scenes": 128},
-    # About half a minute on two cores for a space of 20 x 20; 32 x 32 wants 2,000 steps.
+    # Less than a minute on two cores, for spaces of 100 to 1,024 objects.
     "laptop": {},
     # Minutes on a small GPU, for spaces of up to some ten thousand objects.
     "gpu": {
@@ -33,7 +33,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rate": 5e-3,
         "embedding_rate": 1e-2,
     },
-    # The published shape: about 20 M parameters an encoder and nothing that hands it the grouping.
+    # The published shape, about 20 M parameters an encoder, and all values from the first step on.
     "paper": {
         "steps": 50_000,
         "layout": "marked",
@@ -45,7 +45,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "output": 512,
         "position_std": 1.0,
         "embedding_rank": None,
-        "same_object_bias": None,
+        "grow_from": None,
         "weight_decay": 0.1,
         "n_scenes": 512,
         "n_queries": 512,

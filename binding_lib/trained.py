@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from binding_lib.checkpoints import part_of, read_checkpoint, write_checkpoint
+from binding_lib.checkpoints import has_checkpoint, part_of, read_checkpoint, write_checkpoint
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
 from binding_lib.encoders.weights import resolve_device
 from binding_lib.scenes import SceneSet
+
+SHIPPED = Path(__file__).parent / "shipped"
+"""Trained models that come with the library, one folder each (`benchmarks/make_shipped.py`)."""
 
 
 class TrainedDualEncoder:
@@ -123,7 +127,9 @@ def load_dual_encoder(folder: str | os.PathLike[str], device: str = "auto") -> T
     Parameters
     ----------
     folder : path
-        What `TrainedDualEncoder.save` wrote, or the folder of a training that still runs.
+        What `TrainedDualEncoder.save` wrote, or the folder of a training that still runs. Or the
+        name of a model that comes with the library: "binding" recognises unseen objects, "failing"
+        recognises their concepts only. A folder of such a name is read as "./binding".
     device : str
         "auto", "cpu", "cuda" or "mps".
 
@@ -134,6 +140,8 @@ def load_dual_encoder(folder: str | os.PathLike[str], device: str = "auto") -> T
     ValueError
         If the checkpoint is damaged.
     """
+    if folder in shipped_dual_encoders():
+        folder = SHIPPED / folder
     tensors, record = read_checkpoint(folder)
     try:
         space = ConceptSpace(record["space"])
@@ -150,3 +158,8 @@ def load_dual_encoder(folder: str | os.PathLike[str], device: str = "auto") -> T
     return TrainedDualEncoder(
         model.to(resolve_device(device)).eval(), split, history, training, seed
     )
+
+
+def shipped_dual_encoders() -> list[str]:
+    """List the names of the models that come with the library."""
+    return sorted(folder.name for folder in SHIPPED.iterdir() if has_checkpoint(folder))

@@ -92,7 +92,7 @@ def coverage_chart(table: pd.DataFrame) -> alt.LayerChart:
     for one in (means, thresholds):
         one["space"] = [
             f"|O| = {r.n_objects:,} (C = {r.concepts}, V = {r.values})"
-            + (", growing" if r.grow_from else "")
+            + ("" if r.training == "recipe" else f", {r.training}")
             for r in one.itertuples()
         ]
     spaces = list(thresholds["space"])

@@ -55,8 +55,8 @@ class TrainingRun:
             training.single_share,
             device,
         )
-        # However few values a growing vocabulary starts with, each scene must have some rivals.
-        self.fewest_in_play = self.sampler.fewest_values(8 * config.n_objects)
+        # However few values a growing vocabulary starts with, each scene must have a rival.
+        self.fewest_in_play = self.sampler.fewest_values(config.n_objects + 1)
         rng = np.random.default_rng(seed)
         n_validation = max(len(split.held_out) // 4, config.n_objects)
         held_out = rng.permutation(split.held_out)
