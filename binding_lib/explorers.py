@@ -71,19 +71,19 @@ def training_explorer(space: ConceptSpace, **overrides: Any) -> widgets.VBox:
     Returns
     -------
     ipywidgets.VBox
-        A slider for the coverage, a box for the same-object attention bias and a button, over a
-        chart of the model's history.
+        A slider for the coverage, a box for the growing vocabulary and a button, over a chart of
+        the model's history.
     """
     coverage = widgets.FloatSlider(
         value=0.5, min=0.1, max=0.9, step=0.05, description="coverage", readout_format=".2f"
     )
-    grouped = widgets.Checkbox(value=True, description="same-object bias", indent=False)
+    growing = widgets.Checkbox(value=True, description="growing vocabulary", indent=False)
     button = widgets.Button(description="Train a model")
     picture = widgets.Output()
 
     def train(_: widgets.Button) -> None:
         button.disabled = True
-        settings = overrides if grouped.value else {**overrides, "same_object_bias": None}
+        settings = overrides if growing.value else {**overrides, "grow_from": None}
         picture.clear_output()
         with picture:
             try:
@@ -91,11 +91,11 @@ def training_explorer(space: ConceptSpace, **overrides: Any) -> widgets.VBox:
             except ValueError as error:  # too few objects to train on, or to hold out
                 print(error)
             else:
-                bias = "with" if grouped.value else "without"
-                title = f"Coverage {coverage.value:.2f}, {bias} the same-object bias"
+                how = "growing vocabulary" if growing.value else "all values at once"
+                title = f"Coverage {coverage.value:.2f}, {how}"
                 display(history_chart(history_curves(trained.history), title))
             finally:
                 button.disabled = False
 
     button.on_click(train)
-    return widgets.VBox([coverage, grouped, button, picture])
+    return widgets.VBox([coverage, growing, button, picture])

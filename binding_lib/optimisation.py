@@ -98,6 +98,8 @@ class TrainingConfig(OptimisationConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("n_queries", self.n_queries)
+        if self.grow_from is not None:
+            check_count("grow_from", self.grow_from)
 
     def values_in_play(self, step: int, most: int) -> int:
         """How many values of each concept batches may use at a step, of `most`."""

@@ -1,8 +1,8 @@
 """Named sizes for training: one place that says how large a run is on which machine.
 
 Each preset overrides defaults of `DualEncoderConfig` and `TrainingConfig`. The defaults are the
-`laptop` recipe. No preset tells the encoders which tokens belong to one object; that is what
-`same_object_bias` does.
+`laptop` recipe. No preset but `smoke` tells the encoders which tokens belong to one object, with
+`same_object_bias`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,17 @@ import torch
 from binding_lib.checks import check_choice
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # Seconds: enough to leave chance behind on a space of about 8 x 8, for tests.
-    "smoke": {"steps": 300, "width": 32, "mlp_width": 64, "output": 32, "n_scenes": 128},
+    # Seconds: enough to leave chance behind on a space of about 8 x 8, for tests. So short a
+    # training finds no groups by itself.
+    "smoke": {
+        "steps": 300,
+        "width": 32,
+        "mlp_width": 64,
+        "output": 32,
+        "n_scenes": 128,
+        "same_object_bias": 3.0,
+        "grow_from": None,
+    },
     # Less than a minute on two cores, for spaces of 100 to 1,024 objects.
     "laptop": {},
     # Minutes on a small GPU, for spaces of up to some ten thousand objects.

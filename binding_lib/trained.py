@@ -15,7 +15,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from binding_lib.checkpoints import has_checkpoint, part_of, read_checkpoint, write_checkpoint
+from binding_lib.checkpoints import CONFIG, part_of, read_checkpoint, write_checkpoint
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
 from binding_lib.encoders.weights import resolve_device
@@ -129,7 +129,8 @@ def load_dual_encoder(folder: str | os.PathLike[str], device: str = "auto") -> T
     folder : path
         What `TrainedDualEncoder.save` wrote, or the folder of a training that still runs. Or the
         name of a model that comes with the library: "binding" recognises unseen objects, "failing"
-        recognises their concepts only. A folder of such a name is read as "./binding".
+        saw too few objects for that, "bag" stayed a bag of concepts. A folder of such a name is
+        read as "./binding".
     device : str
         "auto", "cpu", "cuda" or "mps".
 
@@ -162,4 +163,4 @@ def load_dual_encoder(folder: str | os.PathLike[str], device: str = "auto") -> T
 
 def shipped_dual_encoders() -> list[str]:
     """List the names of the models that come with the library."""
-    return sorted(folder.name for folder in SHIPPED.iterdir() if has_checkpoint(folder))
+    return sorted(config.parent.name for config in SHIPPED.glob(f"*/{CONFIG}"))

@@ -12,7 +12,7 @@ from binding_lib.scenes import SceneSet, sample_scenes
 from binding_lib.views.tokens import LAYOUTS
 
 SPACE = ConceptSpace.grid(2, 5)
-SMALL = DualEncoderConfig(width=16, heads=2, mlp_width=24, output=12)
+SMALL = DualEncoderConfig(width=16, heads=2, mlp_width=24, output=12, same_object_bias=3.0)
 
 
 def model(**changes) -> DualEncoder:

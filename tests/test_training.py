@@ -28,6 +28,7 @@ from binding_lib.training_run import TrainingRun
 
 SPACE = ConceptSpace.grid(2, 6)
 TINY = {
+    "grow_from": None,
     "width": 16,
     "layers": 1,
     "heads": 2,
@@ -233,7 +234,7 @@ def test_smoke_training_binds_objects_it_never_saw():
         {"layout": "marked", "single_share": 0.5, "symmetric": True},
         {"layout": "objects", "mlp": "gelu", "readout": "mean"},
         {"optimizer": "adamw", "matrix_rate": 5e-3},
-        {"same_object_bias": None, "embedding_rank": None, "positions": "none"},
+        {"same_object_bias": 3.0, "embedding_rank": None, "positions": "none"},
         {"n_objects": 3, "precision": "bf16", "grow_from": 5},
     ],
 )
@@ -548,7 +549,9 @@ def test_too_few_objects_for_a_scene():
 
 
 def test_the_command_line_trains_and_goes_on(tmp_path):
-    sets = [part for name, value in TINY.items() for part in ("--set", f"{name}={value}")]
+    sets = [
+        part for name, value in TINY.items() for part in ("--set", f"{name}={json.dumps(value)}")
+    ]
     arguments = ["train", "--values", "6", "--coverage", "0.7", "--out", str(tmp_path / "run")]
     arguments += ["--preset", "smoke", "--json", str(tmp_path / "all.json"), *sets]
     for _ in range(2):  # the second call finds a finished run

@@ -337,22 +337,22 @@ def watched(monkeypatch):
 
 
 def test_nothing_is_trained_before_the_button_is_pressed(explorer, watched):
-    coverage, grouped, *_ = explorer.children
-    coverage.value, grouped.value = 0.7, False
+    coverage, growing, *_ = explorer.children
+    coverage.value, growing.value = 0.7, False
     assert watched == ([], [])
 
 
 def test_the_button_trains_what_the_slider_and_the_box_say(explorer, watched):
-    coverage, grouped, button, _ = explorer.children
+    coverage, growing, button, _ = explorer.children
     button.click()
-    coverage.value, grouped.value = 0.75, False
+    coverage.value, growing.value = 0.75, False
     button.click()
     models, charts = watched
     assert [m.split.coverage for m in models] == [0.5, 0.75]
-    assert [m.model.config.same_object_bias for m in models] == [3.0, None]
+    assert [m.training["grow_from"] for m in models] == [3, None]
     titles = [chart.to_dict()["title"] for chart in charts]
-    assert titles[0] == "Coverage 0.50, with the same-object bias"
-    assert titles[1] == "Coverage 0.75, without the same-object bias"
+    assert titles[0] == "Coverage 0.50, growing vocabulary"
+    assert titles[1] == "Coverage 0.75, all values at once"
     last = models[1].history.query("objects == 'held_out'").iloc[-1]
     assert f"concept: {last['concept']:.2f}" in charts[1].to_dict()["description"]
     assert not button.disabled

@@ -70,7 +70,7 @@ KINDS = (
         True,
         False,
         False,
-        "the scene encoder of a pair trained here; binding and failing come with the library",
+        "the scene encoder of a pair trained here; binding, failing and bag come with the library",
     ),
 )
 
