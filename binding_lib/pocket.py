@@ -245,7 +245,8 @@ class TrainedPocketClip:
 
 def validation_and_test(split: ObjectSplit, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Divide the unseen objects at random: a quarter to choose settings by, the rest to report."""
-    held_out = np.random.default_rng(seed).permutation(split.held_out)
+    order = np.random.default_rng(seed).permutation(len(split.held_out))
+    held_out = split.held_out[order]
     n_validation = len(held_out) // 4
     return np.sort(held_out[:n_validation]), np.sort(held_out[n_validation:])
 

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Bool, Int, UInt8
 
 from binding_lib.batches import grid_sides
-from binding_lib.concepts import ConceptSpace, ObjectSplit
+from binding_lib.concepts import ConceptSpace, ObjectSplit, Seed
 from binding_lib.scenes import SceneSet
 from binding_lib.views.captions import object_phrases, value_phrases
 from binding_lib.views.colours import COLOURS
@@ -172,13 +172,17 @@ class PocketBatches:
         return paint(outlines, shapes, colours, centres, radii, self.size)
 
 
-def differing_pairs(space: ConceptSpace, ids: np.ndarray) -> SceneSet:
-    """All scenes of two of these objects that differ in every concept, once for each pair."""
-    ids = np.sort(ids)
+def differing_pairs(space: ConceptSpace, ids: np.ndarray, seed: Seed = 0) -> SceneSet:
+    """All scenes of two of these objects that differ in every concept, once for each pair.
+
+    Their order, and which object is left, are drawn from the seed.
+    """
     first, second = np.triu_indices(len(ids), k=1)
     pairs = np.stack([ids[first], ids[second]], axis=1)
     values = space.values(pairs)
-    return SceneSet(space, pairs[(values[:, 0] != values[:, 1]).all(axis=1)])
+    pairs = pairs[(values[:, 0] != values[:, 1]).all(axis=1)]
+    rng = np.random.default_rng(seed)
+    return SceneSet(space, rng.permuted(rng.permutation(pairs), axis=1))
 
 
 def unnamed_colours(n: int = 4096) -> UInt8[np.ndarray, "n 3"]:

@@ -125,14 +125,13 @@ class PocketRun:
         pools = {"seen": split.train, "validation": validation, "test": test}
         self.exams = {}
         for name, ids in pools.items():
-            scenes = differing_pairs(split.space, ids)
+            scenes = differing_pairs(split.space, ids, seed)[: training.exam_scenes]
             if len(scenes) == 0:
                 raise ValueError(
                     f"coverage {split.coverage:.3g} leaves no scene of two {name} objects that "
                     "differ in colour and shape; expected at least one of each kind"
                 )
-            rows = np.random.default_rng(seed).permutation(len(scenes))[: training.exam_scenes]
-            self.exams[name] = scenes[rows]
+            self.exams[name] = scenes
         with seeded_weights(seed):
             self.model = PocketClip(PocketClipConfig(), split.space)
         self.optimizers = make_optimizers(self.model, training)
