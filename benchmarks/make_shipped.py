@@ -16,7 +16,7 @@ from binding_lib import ConceptSpace, train_dual_encoder
 from binding_lib.trained import SHIPPED
 
 SPACE = ConceptSpace.grid(n_concepts=2, n_values=20)
-SETTINGS: dict[str, Any] = {"mlp": "gelu", "mlp_width": 192}
+SETTINGS: dict[str, Any] = {"mlp": "gelu", "mlp_width": 192, "grow_from": 3}
 MODELS: dict[str, dict[str, Any]] = {
     "binding": {"coverage": 0.8},
     "failing": {"coverage": 0.3},
@@ -28,7 +28,7 @@ MODELS: dict[str, dict[str, Any]] = {
 def main() -> None:
     """Train all and write them into the package."""
     for name, changes in MODELS.items():
-        trained = train_dual_encoder(SPACE, preset="laptop", seed=10, **SETTINGS, **changes)
+        trained = train_dual_encoder(SPACE, preset="laptop", seed=10, **{**SETTINGS, **changes})
         trained.save(SHIPPED / name)
         print(name, trained)
         print(trained.history.tail(3).to_string(index=False))

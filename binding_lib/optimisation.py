@@ -92,7 +92,7 @@ class TrainingConfig(OptimisationConfig):
     single_share: float = 0.0
     concept_weight: float = 0.3
     symmetric: bool = False
-    grow_from: int | None = 3
+    grow_from: int | None = 2
     grow_until: float = 0.7
 
     def __post_init__(self) -> None:

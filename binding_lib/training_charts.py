@@ -53,7 +53,8 @@ def history_chart(curves: pd.DataFrame, title: str) -> alt.LayerChart:
         If there are more lines than colours to tell them apart.
     """
     names = list(curves["curve"].unique())
-    last = curves[curves["step"] == curves["step"].max()]
+    # A line each: models may have trained for different numbers of steps.
+    last = curves.sort_values("step").groupby("curve", sort=False).last().loc[names].reset_index()
     step = alt.X("step:Q", title="training step", scale=alt.Scale(nice=False))
     value = alt.Y("value:Q", title="recognised", scale=alt.Scale(domain=[0, 1]))
     base = alt.Chart(curves[["step", "curve", "value"]].round(3)).encode(
@@ -62,14 +63,14 @@ def history_chart(curves: pd.DataFrame, title: str) -> alt.LayerChart:
     marks = base.mark_point(filled=True, size=40, opacity=1).encode(
         shape=shape("curve", names), tooltip=["curve", "step", "value"]
     )
-    in_words = "; ".join(f"{r.curve}: {r.value:.2f}" for r in last.itertuples())
+    in_words = "; ".join(f"{r.curve}: {r.value:.2f} at step {r.step}" for r in last.itertuples())
     chart = alt.LayerChart(layer=[base.mark_line(strokeWidth=2), marks]).properties(
         width="container", height=240
     )
     return finish(
         chart,
         title,
-        f"Line chart over training steps. {title}. At step {curves['step'].max()}: {in_words}.",
+        f"Line chart over training steps. {title}. At the end: {in_words}.",
     )
 
 

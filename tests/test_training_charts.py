@@ -201,7 +201,7 @@ def test_history_curves_are_those_of_held_out_objects():
     assert curves.query("curve == 'swap, mine'")["value"].tolist() == [0.05, 0.05]
     assert curves.query("curve == 'concept, mine'")["value"].tolist() == pytest.approx([0.1, 0.2])
     words = history_chart(curves, "Mine").to_dict()["description"]
-    assert "At step 100: concept, mine: 0.20; swap, mine: 0.05." in words
+    assert "At the end: concept, mine: 0.20 at step 100; swap, mine: 0.05 at step 100." in words
 
 
 def test_too_many_lines_are_refused():
@@ -349,7 +349,7 @@ def test_the_button_trains_what_the_slider_and_the_box_say(explorer, watched):
     button.click()
     models, charts = watched
     assert [m.split.coverage for m in models] == [0.5, 0.75]
-    assert [m.training["grow_from"] for m in models] == [3, None]
+    assert [m.training["grow_from"] for m in models] == [2, None]
     titles = [chart.to_dict()["title"] for chart in charts]
     assert titles[0] == "Coverage 0.50, growing vocabulary"
     assert titles[1] == "Coverage 0.75, all values at once"
