@@ -18,18 +18,17 @@ from binding_lib.training import train_dual_encoder
 
 VARIANTS: dict[str, dict[str, object]] = {
     "the recipe": {},
+    "grouping handed": {"same_object_bias": 3.0},
+    "all values at once": {"grow_from": None},
+    "grouping handed, all at once": {"same_object_bias": 3.0, "grow_from": None},
     "marked tokens": {"layout": "marked"},
-    "one token an object": {"layout": "objects", "same_object_bias": None},
-    "no attention bias": {"same_object_bias": None},
-    "bias started at 0": {"same_object_bias": 0.0},
+    "one token an object": {"layout": "objects"},
     "full-rank embedding": {"embedding_rank": None},
-    "GELU in place of the gate": {"mlp": "gelu"},
+    "GELU in place of the gate": {"mlp": "gelu", "mlp_width": 192},
     "AdamW in place of Muon": {"optimizer": "adamw", "matrix_rate": 5e-3},
     "concept weight 1": {"concept_weight": 1.0},
     "mean readout": {"readout": "mean"},
-    "no positions": {"positions": "none"},
     "fp32": {"precision": "fp32"},
-    "bf16": {"precision": "bf16"},
 }
 
 
