@@ -14,6 +14,7 @@ from binding_lib.recognition import (
     swap_accuracy,
 )
 from binding_lib.scenes import SceneSet, all_scenes, sample_scenes, swaps
+from binding_lib.surgery import edit, remove
 from binding_lib.trained import load_dual_encoder
 from binding_lib.training import train_dual_encoder
 from binding_lib.views.captions import text_space
@@ -35,11 +36,13 @@ __all__ = [
     "all_scenes",
     "bootstrap_interval",
     "complexity_curve",
+    "edit",
     "list_encoders",
     "load_dual_encoder",
     "load_encoder",
     "load_release",
     "recognised",
+    "remove",
     "render_images",
     "retrieval_accuracy",
     "sample_scenes",
