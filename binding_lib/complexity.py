@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 
 from binding_lib.approximators import Approximator
 from binding_lib.checks import check_embeddings
-from binding_lib.concepts import OBJECT
+from binding_lib.concepts import OBJECT, ConceptSpace, ObjectSplit
 from binding_lib.files import atomic_path
 from binding_lib.progress import progress_bar
 from binding_lib.readouts import Readout
@@ -58,6 +58,7 @@ class _Fit(NamedTuple):
 
     approximator: Approximator | None
     coverage: float
+    split: ObjectSplit
     seed: int
 
 
@@ -65,7 +66,7 @@ def complexity_curve(
     scenes: SceneSet,
     embeddings: Float[np.ndarray, "N d"],
     approximators: Sequence[Approximator],
-    coverages: Sequence[float],
+    coverages: Sequence[float | ObjectSplit],
     probes: Sequence[Readout],
     seeds: Sequence[int] = (0,),
     *,
@@ -81,13 +82,14 @@ def complexity_curve(
     embeddings : ndarray, shape (N, d)
     approximators : sequence of Approximator
         Each is copied before it is fitted.
-    coverages : sequence of float
-        The shares of the object space that approximators may see.
+    coverages : sequence of float or ObjectSplit
+        The shares of the object space that approximators may see, or splits: with a trained
+        model's own, "held-out" are the objects that the model itself never saw.
     probes : sequence of Readout
         Trained beforehand on real embeddings (`LinearProbe`), or a dual encoder's own queries
         (`query_readouts`): one for "object" and one for each concept.
     seeds : sequence of int
-        Of the splits: ``space.split(coverage, seed)``. Approximators keep their own.
+        Of the splits by share: ``space.split(coverage, seed)``. Approximators keep their own.
     folder : path, optional
         Keep finished rows there, and read back those that are there already.
     n_jobs : int
@@ -103,7 +105,8 @@ def complexity_curve(
           all concepts, or all objects, are strictly recognised (`recognised`) in the predicted
           embedding; swap_accuracy: in which its objects beat the swapped ones (NaN if no scene has
           a swap);
-        - r2 on test scenes; n_parameters; seconds of the fit;
+        - r2 on test scenes; n_parameters; seconds of processor time that the fit took (time on the
+          clock would depend on how many fits run at once);
         - concept_low, concept_high, and likewise object, swap and r2: 95 % bootstrap intervals over
           test scenes;
         - r2_train, n_train, n_test (scenes) and dim (d), which `description_length` needs.
@@ -114,14 +117,14 @@ def complexity_curve(
         If the embeddings do not match the scenes, a read-out is missing, a split leaves fewer than
         two scenes to fit or to test, or training scenes lack a concept value.
     """
-    fits = [_Fit(a, c, s) for c in coverages for s in seeds for a in approximators]
+    fits = _fits(scenes.space, approximators, coverages, seeds)
     return _curve(scenes, embeddings, fits, probes, folder, n_jobs)
 
 
 def real_curve(
     scenes: SceneSet,
     embeddings: Float[np.ndarray, "N d"],
-    coverages: Sequence[float],
+    coverages: Sequence[float | ObjectSplit],
     probes: Sequence[Readout],
     seeds: Sequence[int] = (0,),
 ) -> pd.DataFrame:
@@ -133,7 +136,37 @@ def real_curve(
         As of `complexity_curve`, with the approximator "real embeddings", an R² of 1, no seconds
         and no number of parameters (NaN).
     """
-    return _curve(scenes, embeddings, [_Fit(None, c, s) for c in coverages for s in seeds], probes)
+    return _curve(scenes, embeddings, _fits(scenes.space, [None], coverages, seeds), probes)
+
+
+def as_split(space: ConceptSpace, coverage: float | ObjectSplit, seed: int) -> ObjectSplit:
+    """Make the split that a share and a seed stand for; a split stands for itself.
+
+    Raises
+    ------
+    ValueError
+        If a share is none, or a split is of another space.
+    """
+    if not isinstance(coverage, ObjectSplit):
+        return space.split(coverage, seed)
+    if coverage.space != space:
+        raise ValueError(f"scenes of {space!r}, got a split of {coverage.space!r}")
+    return coverage
+
+
+def _fits(
+    space: ConceptSpace,
+    approximators: Sequence[Approximator | None],
+    coverages: Sequence[float | ObjectSplit],
+    seeds: Sequence[int],
+) -> list[_Fit]:
+    fits = []
+    for coverage in coverages:
+        share = coverage.coverage if isinstance(coverage, ObjectSplit) else float(coverage)
+        for seed in seeds:
+            split = as_split(space, coverage, seed)
+            fits += [_Fit(a, share, split, int(seed)) for a in approximators]
+    return fits
 
 
 def _curve(
@@ -176,7 +209,7 @@ def _curve(
 def _rows_of_split(scenes: SceneSet, fit: _Fit) -> tuple[np.ndarray, np.ndarray]:
     """Which scenes to fit on (training objects only), and which to test on (held-out only)."""
     held_out = np.zeros(scenes.space.n_objects, dtype=bool)
-    held_out[scenes.space.split(fit.coverage, fit.seed).held_out] = True
+    held_out[fit.split.held_out] = True
     is_held_out = held_out[scenes.object_ids]  # (N, m)
     train = np.flatnonzero(~is_held_out.any(axis=1))
     test = np.flatnonzero(is_held_out.all(axis=1))
@@ -199,15 +232,15 @@ def _make(
 ) -> tuple[int, dict[str, Any]]:
     """Fit and read one approximator; keep the row; return it with its number."""
     train, test = _rows_of_split(scenes, fit)
-    result: dict[str, Any] = {"coverage": float(fit.coverage), "seed": int(fit.seed)}
+    result: dict[str, Any] = {"coverage": fit.coverage, "seed": fit.seed}
     result |= {"n_train": len(train), "n_test": len(test), "dim": Z.shape[1]}
     if fit.approximator is None:
         result |= {"approximator": REAL, "n_parameters": np.nan, "seconds": np.nan, "r2_train": 1.0}
         predicted = Z[test]
     else:
-        started = time.perf_counter()
+        started = time.process_time()
         fitted = copy.deepcopy(fit.approximator).fit(scenes[train], Z[train])
-        result["seconds"] = time.perf_counter() - started
+        result["seconds"] = time.process_time() - started
         result |= {"approximator": fitted.name, "n_parameters": fitted.n_parameters_}
         result["r2_train"] = fitted.score(scenes[train], Z[train])
         predicted = fitted.predict(scenes[test])
@@ -256,5 +289,5 @@ def _digest(scenes: SceneSet, Z: np.ndarray, readouts: Mapping[str, Readout]) ->
 
 def _key(data: str, fit: _Fit) -> str:
     settings = None if fit.approximator is None else fit.approximator.settings
-    content = json.dumps([data, settings, float(fit.coverage), int(fit.seed)])
+    content = json.dumps([data, settings, fit.coverage, fit.split.train.tolist(), fit.seed])
     return hashlib.sha256(content.encode()).hexdigest()[:32]

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from binding_lib.concepts import OBJECT, ConceptSpace
+from binding_lib.complexity import as_split
+from binding_lib.concepts import OBJECT, ConceptSpace, ObjectSplit
 from binding_lib.encoders import load_encoder
 from binding_lib.probes import LinearProbe
 from binding_lib.readouts import Readout, query_readouts
@@ -27,7 +28,7 @@ class CurveData(NamedTuple):
 
 def curve_data(
     encoder: str,
-    coverages: Sequence[float],
+    coverages: Sequence[float | ObjectSplit],
     seeds: Sequence[int] = (0,),
     n_scenes: int = 8000,
     n_probe_scenes: int = 12_000,
@@ -61,7 +62,7 @@ def curve_data(
 def curve_scenes(
     space: ConceptSpace,
     n_scenes: int,
-    coverages: Sequence[float],
+    coverages: Sequence[float | ObjectSplit],
     seeds: Sequence[int] = (0,),
     n_objects: int = 2,
     least_train: int = 1000,
@@ -89,7 +90,7 @@ def curve_scenes(
     drawn = sample_scenes(space, n_scenes, n_objects, seed=0)
     for coverage in coverages:
         for seed in seeds:
-            split = space.split(coverage, seed)
+            split = as_split(space, coverage, seed)
             for ids, least in ((split.train, least_train), (split.held_out, least_test)):
                 lacking = least - np.isin(drawn.object_ids, ids).all(axis=1).sum()
                 if lacking > 0 and len(ids) >= n_objects:

@@ -7,7 +7,6 @@ from typing import Self
 
 import numpy as np
 from jaxtyping import Float, Int
-from sklearn.metrics import r2_score
 
 from binding_lib.checks import check_embeddings, check_spread
 from binding_lib.concepts import ConceptSpace
@@ -90,7 +89,8 @@ class Approximator(ABC):
         if Z.shape[1] != self._dim:
             raise ValueError(f"fitted on {self._dim} dimensions, got {Z.shape[1]}")
         check_spread(Z)
-        return float(r2_score(Z, predicted, multioutput="variance_weighted"))
+        spread = np.square(Z - Z.mean(axis=0, dtype=np.float64)).sum()
+        return 1 - float(np.square(Z - predicted).sum() / spread)
 
     @property
     def settings(self) -> dict[str, object]:
