@@ -58,8 +58,8 @@ def parameters_to_reach(curve: pd.DataFrame, object_recognition: float = 0.5) ->
     DataFrame
         One row for each coverage and seed: approximator (the one with the fewest parameters of
         those that reach the level), n_parameters, code_bits (see `description_length`), and best,
-        the highest object recognition of any. Where none reaches the level, approximator is None
-        and the numbers are NaN.
+        the highest object recognition of any. Where none reaches the level, the first three are
+        missing.
     """
     fitted = description_length(curve[curve["approximator"] != REAL])
     rows = []

@@ -94,7 +94,7 @@ class TreeApproximator(Approximator):
                 self.n_trees, max_features=1 / 3, n_jobs=1, random_state=self.seed
             )
             model.fit(codes, targets)
-            leaves = sum(tree.get_n_leaves() for tree in model.estimators_)
+            leaves = sum(int(tree.get_n_leaves()) for tree in model.estimators_)
         splits = leaves - self.n_trees  # each makes one leaf more
         return model, 2 * splits + leaves * targets.shape[1]
 
