@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 import binding_lib
 from binding_lib.approximators import make_approximator
-from binding_lib.complexity import complexity_curve, real_curve
+from binding_lib.complexity import COLUMNS, complexity_curve, real_curve
 from binding_lib.concepts import ObjectSplit
 from binding_lib.curve_data import CurveData, curve_data
 from binding_lib.files import atomic_path
@@ -71,7 +71,8 @@ def fit_split(
 def record(encoder: str, folder: Path) -> None:
     """Make the table of one encoder, and add to its file and the package's after each split."""
     plan = PLAN[encoder]
-    splits: list[float | ObjectSplit] = sorted(plan.cheap, key=lambda c: abs(c - 0.5))
+    # What is compared most comes first: every approximator, many training objects.
+    splits: list[float | ObjectSplit] = sorted(plan.cheap, key=lambda c: (c not in plan.costly, -c))
     if encoder.startswith("dual:"):
         splits.insert(0, load_dual_encoder(encoder.removeprefix("dual:")).split)
     data = curve_data(encoder, splits)
@@ -83,8 +84,7 @@ def record(encoder: str, folder: Path) -> None:
             names = [name for group, at in groups if split in at for name in group]
         parts.append(fit_split(data, names, split, folder / "rows"))
         table = pd.concat(parts).sort_values(["split", "coverage"], kind="stable")
-        table.insert(0, "encoder", encoder)
-        table.insert(1, "split", table.pop("split"))
+        table = table.assign(encoder=encoder)[["encoder", "split", *COLUMNS]]
         write(table, folder / f"{encoder.replace('/', '-')}.csv")
         files = [folder / f"{name.replace('/', '-')}.csv" for name in PLAN]
         write(pd.concat([pd.read_csv(file) for file in files if file.exists()]), TABLE)
