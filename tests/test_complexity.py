@@ -27,6 +27,7 @@ from binding_lib.complexity import COLUMNS, REAL, real_curve
 from binding_lib.curve_data import CurveData, curve_data, curve_scenes
 from binding_lib.description import description_length, parameters_to_reach
 from binding_lib.readouts import QueryReadout, query_readouts
+from binding_lib.recorded import recorded
 
 SPACE = ConceptSpace.grid(2, 7)
 TARGETS = ("object", *SPACE.names)
@@ -397,3 +398,25 @@ def test_complexity_refuses_in_one_sentence(options, said):
     assert result.exit_code == 2
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_the_recorded_table():
+    table = recorded("complexity")
+    assert list(table) == ["encoder", "split", *COLUMNS]
+    assert not table.duplicated(["encoder", "split", "approximator", "coverage", "seed"]).any()
+    rates = table[["concept_recognition", "object_recognition"]]
+    assert ((rates >= 0) & (rates <= 1)).all(axis=None)
+    # Every fit has the real embeddings of its test scenes beside it.
+    at = ["encoder", "split", "coverage", "seed"]
+    real = table[table["approximator"] == REAL]
+    assert set(map(tuple, real[at].to_numpy())) == set(map(tuple, table[at].to_numpy()))
+    # The numbers that chapters tell: concepts by rule and objects by heart; a rule that binds.
+    minilm = table[(table["encoder"] == "minilm") & (table["coverage"] > 0.3)]
+    networks = minilm[minilm["approximator"].str.startswith("mlp")]
+    assert (networks["concept_recognition"] > 0.8).all()
+    assert (networks["object_recognition"] < 0.3).all()
+    assert (minilm.loc[minilm["approximator"] == REAL, "object_recognition"] > 0.9).all()
+    own = table[table["split"] == "own"].set_index(["encoder", "approximator"])
+    assert own.loc[("dual:binding", "mlp-64"), "object_recognition"] > 0.7
+    assert own.loc[("dual:failing", "mlp-4096"), "object_recognition"] < 0.2
+    assert own.loc[("dual:bag", REAL), "object_recognition"] < 0.3
