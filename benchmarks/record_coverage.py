@@ -3,8 +3,8 @@
     python benchmarks/record_coverage.py FOLDER
 
 trains every model of the grid below with the `laptop` recipe, keeps each one's row in FOLDER, and
-writes the tables into the package. Stopped and started again, it trains only what is missing. It
-takes about two hours on two cores.
+writes the tables of all rows there into the package. Stopped and started again, it trains only what
+is missing. It takes about an hour on two cores.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ ALL = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # Spaces as (concepts, values), and how they are trained; the coverages to train at, and those near
 # the transition, which get three seeds.
 SERIES: dict[tuple[int, int, str], tuple[tuple[float, ...], tuple[float, ...]]] = {
-    (2, 20, "recipe"): (ALL, (0.2, 0.3, 0.4)),
+    (2, 20, "recipe"): (ALL, (0.4, 0.5, 0.6)),
     (2, 10, "recipe"): (ALL, (0.5, 0.6, 0.7)),
     (2, 32, "recipe"): (ALL, (0.1, 0.2, 0.3)),
     (3, 10, "recipe"): (ALL, (0.1, 0.2, 0.3)),
-    (2, 20, "grouping handed"): ((0.1, 0.2, 0.3, 0.4, 0.6, 0.8), ()),
-    (2, 20, "all values at once"): ((0.2, 0.4, 0.6, 0.8), ()),
+    (2, 20, "grouping handed"): ((0.2, 0.4, 0.6, 0.8), ()),
+    (2, 20, "all values at once"): ((0.4, 0.8), ()),
 }
 CHANGES: dict[str, dict[str, Any]] = {
     "recipe": {},
@@ -128,7 +128,7 @@ def main(
     folder: Annotated[Path, typer.Argument(help="Where finished rows are kept.")],
     part: Annotated[str, typer.Option(help="Train only this part, as K/N: 1/2, 2/2.")] = "1/1",
 ) -> None:
-    """Train what is missing, then write the tables."""
+    """Train what is missing, then write the tables of all that is there."""
     k, n = map(int, part.split("/"))
     wanted = runs()
     files = [folder / file_name(run) for run in wanted]
@@ -137,8 +137,7 @@ def main(
             row = train_one(run)
             with atomic_path(file) as temporary:
                 temporary.write_text(json.dumps(row))
-    if all(file.exists() for file in files):
-        write_tables([json.loads(file.read_text()) for file in files])
+    write_tables([json.loads(file.read_text()) for file in files if file.exists()])
 
 
 if __name__ == "__main__":
