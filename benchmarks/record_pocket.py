@@ -3,7 +3,7 @@
     python benchmarks/record_pocket.py FOLDER
 
 trains pairs at low and high coverage on three seeds, keeps each one's checkpoint in FOLDER, and
-writes the table into the package. Stopped and started again, it goes on where it was. With --ship
+writes the table of all that is done into the package. Stopped and started again, it goes on where it was. With --ship
 the pairs of seed 0 are copied into the package: `pocket-clip:low` and `pocket-clip:high`.
 """
 
@@ -60,9 +60,9 @@ def main(
             shutil.rmtree(WEIGHTS / name, ignore_errors=True)
             shutil.copytree(folder / f"{name}-0", WEIGHTS / name)
     files = [folder / f"{name}-{seed}.csv" for name, seed in runs]
-    if all(file.exists() for file in files):
-        with atomic_path(TABLE) as temporary:
-            pd.concat([pd.read_csv(file) for file in files]).to_csv(temporary, index=False)
+    done = [pd.read_csv(file) for file in files if file.exists()]
+    with atomic_path(TABLE) as temporary:
+        pd.concat(done).to_csv(temporary, index=False)
 
 
 if __name__ == "__main__":

@@ -390,7 +390,7 @@ def test_complexity_prints_what_it_writes(probes, tmp_path, monkeypatch):
     [
         (["--approximators", "mlp"], "unknown approximator 'mlp'"),
         (["--coverages", "half"], "could not convert string to float: 'half'"),
-        (["--encoder", "dual:bindin"], "bindin"),
+        (["--encoder", "dual:nowhere"], "nowhere"),
     ],
 )
 def test_complexity_refuses_in_one_sentence(options, said):
