@@ -3,8 +3,9 @@
     python benchmarks/record_pocket.py FOLDER
 
 trains pairs at low and high coverage on three seeds, keeps each one's checkpoint in FOLDER, and
-writes the table of all that is done into the package. Stopped and started again, it goes on where it was. With --ship
-the pairs of seed 0 are copied into the package: `pocket-clip:low` and `pocket-clip:high`.
+writes the table of all that is done into the package. Stopped and started again, it goes on where
+it was. With --ship the pairs of seed 0 are copied into the package: `pocket-clip:low` and
+`pocket-clip:high`.
 """
 
 from __future__ import annotations
