@@ -43,8 +43,7 @@ def require(module: str, extra: str) -> ModuleType:
         if error.name != module:
             raise
         raise MissingExtraError(
-            f"this needs the package {module}; install it with: "
-            f'pip install "binding_lib[{extra}]"'
+            f'this needs the package {module}; install it with: pip install "binding_lib[{extra}]"'
         ) from error
 
 
