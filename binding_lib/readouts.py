@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from binding_lib.checks import check_embeddings
 from binding_lib.concepts import OBJECT
+from binding_lib.hand_built import ProductCode
 from binding_lib.trained import TrainedDualEncoder
 
 
@@ -57,7 +58,7 @@ class QueryReadout:
         return _unit(Z) @ self.queries.T
 
 
-def query_readouts(model: TrainedDualEncoder) -> list[QueryReadout]:
+def query_readouts(model: TrainedDualEncoder | ProductCode) -> list[QueryReadout]:
     """Make a dual encoder's own read-outs: of objects, and of each concept."""
     space = model.space
     objects = QueryReadout(OBJECT, model.encode_objects(np.arange(space.n_objects)))

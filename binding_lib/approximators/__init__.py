@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from binding_lib.approximators.base import Approximator
 from binding_lib.approximators.mlp import MLPApproximator
+from binding_lib.approximators.product_units import ProductUnitsApproximator
 from binding_lib.approximators.products import FORMS, ProductApproximator
 from binding_lib.approximators.trees import KINDS, TreeApproximator
 from binding_lib.checks import unknown_name
@@ -16,9 +17,12 @@ __all__ = [
     "Approximator",
     "MLPApproximator",
     "ProductApproximator",
+    "ProductUnitsApproximator",
     "TreeApproximator",
     "make_approximator",
 ]
+
+_NETWORKS = {"mlp": MLPApproximator, "product-units": ProductUnitsApproximator}
 
 
 def make_approximator(name: str, seed: int = 0) -> Approximator:
@@ -27,8 +31,8 @@ def make_approximator(name: str, seed: int = 0) -> Approximator:
     Parameters
     ----------
     name : str
-        "additive", "per-object", "global", "xgboost", "random-forest", or "mlp-256" for a hidden
-        layer of 256 units.
+        "additive", "per-object", "global", "xgboost", "random-forest", or, with a hidden layer of
+        256 units, "mlp-256" and "product-units-256".
     seed : int
 
     Raises
@@ -40,7 +44,8 @@ def make_approximator(name: str, seed: int = 0) -> Approximator:
         return ProductApproximator(name, seed)
     if name in KINDS:
         return TreeApproximator(name, seed)
-    kind, _, width = name.partition("-")
-    if kind == "mlp" and width.isdecimal():
-        return MLPApproximator(int(width), seed)
-    raise unknown_name("approximator", name, [*FORMS, *KINDS, "mlp-256"])
+    kind, _, width = name.rpartition("-")
+    if kind in _NETWORKS and width.isdecimal():
+        return _NETWORKS[kind](int(width), seed)
+    known = [*FORMS, *KINDS, *(f"{kind}-256" for kind in _NETWORKS)]
+    raise unknown_name("approximator", name, known)

@@ -86,12 +86,16 @@ class MLPApproximator(Approximator):
         targets = torch.from_numpy(((Z - mean) / scale).astype(np.float32))
         n_inputs = scenes.n_slots * sum(scenes.space.sizes)
         with seeded_weights(self.seed):
-            network = _Network(n_inputs, columns.shape[1], self.width, Z.shape[1])
+            network = self._network_of(n_inputs, columns.shape[1], Z.shape[1])
         self._train(network, columns, targets)
         self._network, self._mean, self._scale = network, mean, scale
         self.n_parameters_ = mean.size + sum(p.numel() for p in network.parameters())
 
-    def _train(self, network: _Network, columns: Tensor, targets: Tensor) -> None:
+    def _network_of(self, n_inputs: int, n_active: int, dim: int) -> nn.Module:
+        """Make the network, its first weights drawn."""
+        return _Network(n_inputs, n_active, self.width, dim)
+
+    def _train(self, network: nn.Module, columns: Tensor, targets: Tensor) -> None:
         """Train until the validation scenes gain no more."""
         generator = torch.Generator().manual_seed(self.seed)
         order = torch.randperm(len(columns), generator=generator)
