@@ -43,13 +43,9 @@ class ProductUnitsApproximator(MLPApproximator):
     Examples
     --------
     >>> from binding_lib import ConceptSpace, sample_scenes
-    >>> from binding_lib.hand_built import ProductCode
-    >>> split = ConceptSpace.grid(2, 6).split(0.8, seed=0)
-    >>> code = ProductCode(split.space, dim=8)
-    >>> train = sample_scenes(split.space, 1000, ids=split.train)
-    >>> test = sample_scenes(split.space, 50, ids=split.held_out)
-    >>> fitted = ProductUnitsApproximator(32).fit(train, code.encode_scenes(train))
-    >>> fitted.score(test, code.encode_scenes(test)) > 0.8
+    >>> scenes = sample_scenes(ConceptSpace.grid(2, 3), 300)
+    >>> Z = scenes.present("object").astype(float)
+    >>> ProductUnitsApproximator(32).fit(scenes, Z).score(scenes, Z) > 0.95
     True
     """
 
