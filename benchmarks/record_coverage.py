@@ -44,7 +44,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "grouping handed": {"same_object_bias": 3.0},
     "all values at once": {"grow_from": None},
 }
-# Settings were chosen while looking at seeds 0 to 4.
+# Settings were chosen on seeds 0 to 4, but for the start of the vocabulary: seed 10 at coverage 0.9
+# got stuck when it started from three values. Seeds 11 and 12 are fresh.
 SEEDS = (10, 11, 12)
 GRID = (2, 20, "recipe")  # the series whose objects are shown one by one
 
