@@ -62,11 +62,12 @@ def test_swapped_scenes_are_told_apart():
     assert apart.min() >= 1
 
 
-@pytest.mark.xfail(reason="not finished: which bounds the fits of the hand-built code keep")
 def test_products_explain_it_and_a_sum_does_not():
-    split = ConceptSpace.grid(2, 8).split(0.8, seed=0)
+    # Of 8 values, 51 training objects leave the products of some dimensions undetermined: R² is 1
+    # on training scenes and 0.95 on new ones, whatever the starts.
+    split = ConceptSpace.grid(2, 16).split(0.8, seed=0)
     code = ProductCode(split.space, dim=32)
-    train = sample_scenes(split.space, 800, ids=split.train)
+    train = sample_scenes(split.space, 2000, ids=split.train)
     test = sample_scenes(split.space, 100, ids=split.held_out)
     r2 = {
         form: ProductApproximator(form)
