@@ -140,6 +140,15 @@ def set_rates(optimizers: Sequence[Optimizer], factor: float) -> None:
             group["lr"] = group["full_rate"] * factor
 
 
+def descend(loss: Tensor, optimizers: Sequence[Optimizer]) -> None:
+    """Take one step down the gradient of a loss."""
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    loss.backward()
+    for optimizer in optimizers:
+        optimizer.step()
+
+
 def optimizer_tensors(optimizers: Sequence[Optimizer]) -> dict[str, Tensor]:
     """What the optimizers remember, as named tensors for a checkpoint."""
     return {

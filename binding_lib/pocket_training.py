@@ -25,6 +25,7 @@ from binding_lib.files import atomic_path
 from binding_lib.loops import run_to_end
 from binding_lib.optimisation import (
     OptimisationConfig,
+    descend,
     load_optimizers,
     make_optimizers,
     optimizer_tensors,
@@ -152,10 +153,7 @@ class PocketRun:
         set_rates(self.optimizers, self.training.rate_factor(self.step))
         # Each step has a generator of its own, so that a stop in between changes nothing.
         self.loss = self._loss(self.batches.draw(np.random.default_rng((self.seed, self.step))))
-        self.model.zero_grad()
-        self.loss.backward()
-        for optimizer in self.optimizers:
-            optimizer.step()
+        descend(self.loss, self.optimizers)
         self.step += 1
         self.seconds += time.perf_counter() - started
 

@@ -21,8 +21,8 @@ from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
 from binding_lib.encoders.weights import resolve_device
 from binding_lib.scenes import SceneSet
 
+# Trained models that come with the library, one folder each (`benchmarks/make_shipped.py`).
 SHIPPED = Path(__file__).parent / "shipped"
-"""Trained models that come with the library, one folder each (`benchmarks/make_shipped.py`)."""
 
 
 class TrainedDualEncoder:

@@ -21,6 +21,7 @@ from binding_lib.encoders.weights import seeded_weights
 from binding_lib.exams import Exam
 from binding_lib.optimisation import (
     TrainingConfig,
+    descend,
     load_optimizers,
     make_optimizers,
     optimizer_tensors,
@@ -86,10 +87,7 @@ class TrainingRun:
         in_play = self.training.values_in_play(self.step, max(self.split.space.sizes))
         in_play = max(in_play, self.fewest_in_play)
         self.loss = self._loss(self.sampler.draw(self.generator, in_play))
-        self.model.zero_grad()
-        self.loss.backward()
-        for optimizer in self.optimizers:
-            optimizer.step()
+        descend(self.loss, self.optimizers)
         self.step += 1
         self.seconds += time.perf_counter() - started
 

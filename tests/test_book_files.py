@@ -50,6 +50,11 @@ def test_internal_links_and_anchors_resolve(page):
 
 
 @each_page
+def test_no_page_names_a_place_on_this_machine(page):
+    assert str(ROOT) not in page.read_text(encoding="utf-8")
+
+
+@each_page
 def test_no_tag_loads_from_another_host(page):
     loading = parsed(page).find_all(["script", "link", "img", "iframe", "source", "video", "audio"])
     addresses = [tag.get("src") or tag.get("href") or "" for tag in loading]

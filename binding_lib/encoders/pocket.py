@@ -20,8 +20,8 @@ from binding_lib.pocket import (
     pocket_space,
 )
 
+# Where the shipped checkpoints lie: "low" and "high" coverage.
 WEIGHTS = Path(__file__).parents[1] / "pocket_weights"
-"""Where the shipped checkpoints lie: "low" and "high" coverage."""
 
 _BATCH_SIZE = 512
 
