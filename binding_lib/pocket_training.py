@@ -60,9 +60,9 @@ class PocketTrainingConfig(OptimisationConfig):
     """
 
     steps: int = 3200
-    matrix_rate: float = 0.04
-    rate: float = 1e-2
-    embedding_rate: float = 2e-2
+    matrix_rate: float = 0.02
+    rate: float = 6e-3
+    embedding_rate: float = 1e-2
     exam_scenes: int = 300
     n_objects: int = 32
     n_concept_only: int = 96
