@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from jaxtyping import UInt8
 
 from binding_lib.checks import check_count, check_embeddings
 from binding_lib.concepts import OBJECT
@@ -165,13 +166,15 @@ def scene_count_curve(
 
 
 @dataclass(frozen=True)
-class CaptionDecomposition:
-    """What `decompose_captions` found, with what a chapter needs to go on from there.
+class SceneDecomposition:
+    """What `decompose_captions` or `decompose_images` found, and what it takes to go on from there.
 
     Attributes
     ----------
-    train, test, singles : (SceneSet, ndarray)
-        Scenes and embeddings: to fit on, to read on, and each object of the space alone.
+    train, test : (SceneSet, ndarray)
+        Scenes and embeddings: to fit on, and to read on.
+    singles : (SceneSet, ndarray) or None
+        Objects alone.
     probes : list of LinearProbe
         Trained on `train`; empty if there were to be none.
     real : DataFrame
@@ -182,7 +185,7 @@ class CaptionDecomposition:
 
     train: Data
     test: Data
-    singles: Data
+    singles: Data | None
     probes: list[LinearProbe]
     real: pd.DataFrame
     reconstructed: pd.DataFrame
@@ -200,7 +203,7 @@ class CaptionDecomposition:
 
 def decompose_captions(
     encoder: Encoder, n_scenes: int, n_objects: int = 2, probes: bool = True, seed: int = 0
-) -> CaptionDecomposition:
+) -> SceneDecomposition:
     """Encode captions of the paper's 20 x 20 text space, decompose them and read the result.
 
     Parameters
@@ -226,12 +229,57 @@ def decompose_captions(
     scenes = sample_scenes(space, n_scenes, n_objects, seed=seed)
     alone = all_scenes(space, n_objects=1)
     Z = encoder.encode_text(scenes.captions())
-    n_train = n_scenes - n_scenes // 10
+    return _decompose(scenes, Z, (alone, encoder.encode_text(alone.captions())), probes)
+
+
+def decompose_images(
+    encoder: Encoder,
+    scenes: SceneSet,
+    images: UInt8[np.ndarray, "N H W 3"],
+    singles: tuple[SceneSet, UInt8[np.ndarray, "K H W 3"]] | None = None,
+    probes: bool = True,
+    seed: int = 0,
+) -> SceneDecomposition:
+    """Encode pictures of scenes, decompose them and read the result.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        One that encodes images.
+    scenes : SceneSet
+        At least 10, in any order.
+    images : ndarray of uint8, shape (N, H, W, 3)
+        A picture of each scene: rendered, or opened by `Release.images`.
+    singles : (SceneSet, ndarray of uint8), optional
+        Scenes of one object and their pictures; without them the estimator "single-obj" is left
+        out.
+    probes : bool
+        Whether to train probes for objects and for each concept.
+    seed : int
+        Chooses the tenth of the scenes that is for testing.
+
+    Raises
+    ------
+    ValueError
+        If the encoder sees no images, scenes and images differ in number, or there are too few
+        scenes to fit and to test.
+    """
+    check_count("the number of scenes", len(scenes), least=10)
+    Z = check_embeddings(encoder.encode_images(images), len(scenes))
+    order = np.random.default_rng(seed).permutation(len(scenes))
+    alone = None if singles is None else (singles[0], encoder.encode_images(singles[1]))
+    return _decompose(scenes[order], Z[order], alone, probes)
+
+
+def _decompose(
+    scenes: SceneSet, Z: np.ndarray, singles: Data | None, probes: bool
+) -> SceneDecomposition:
+    """Fit on the first nine tenths of the scenes, which are in random order; read on the rest."""
+    n_train = len(scenes) - len(scenes) // 10
     train, test = (scenes[:n_train], Z[:n_train]), (scenes[n_train:], Z[n_train:])
-    singles = (alone, encoder.encode_text(alone.captions()))
-    targets = (OBJECT, *space.names) if probes else ()
+    targets = (OBJECT, *scenes.space.names) if probes else ()
     fitted = [LinearProbe(target).fit(*train) for target in targets]
-    return CaptionDecomposition(
+    return SceneDecomposition(
         train=train,
         test=test,
         singles=singles,

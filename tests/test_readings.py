@@ -12,14 +12,16 @@ from binding_lib.explorers import decomposition_explorer
 from binding_lib.probes import LinearProbe
 from binding_lib.readings import (
     decompose_captions,
+    decompose_images,
     decomposition_table,
     read_decomposition,
     read_probes,
     scene_count_curve,
 )
 from binding_lib.recognition import recognised, retrieval_accuracy
-from binding_lib.scenes import all_scenes, sample_scenes
+from binding_lib.scenes import SceneSet, all_scenes, sample_scenes
 from binding_lib.views.captions import text_space
+from binding_lib.views.images import render_images
 
 SPACE = ConceptSpace.grid(2, 4)
 NUMBERS = ["reading", "value", "low", "high", "n_scenes"]
@@ -184,6 +186,63 @@ def test_captions_that_cannot_be_decomposed():
         decompose_captions(HashEncoder(), 9)
     with pytest.raises(ValueError, match="fit on more scenes"):
         decompose_captions(HashEncoder(), 10)
+
+
+# --- pictures
+
+
+class SquareSumEncoder(ModelEncoder):
+    """The sum of two squares' colours: additive in the objects, and in the colours alone."""
+
+    name, dim, fingerprint = "square sum", 3, "square sum"
+
+    def _embed_images(self, images):
+        return images.sum(axis=(1, 2), dtype=np.float32)
+
+
+SQUARES = ConceptSpace({"colour": ["red", "blue", "yellow", "green"], "shape": ["square", "bar"]})
+
+
+def drawn(scenes):
+    return scenes, render_images(scenes, size=16)
+
+
+def test_pictures_to_tables():
+    scenes, images = drawn(all_scenes(SQUARES))
+    result = decompose_images(SquareSumEncoder(), scenes, images, drawn(all_scenes(SQUARES, 1)))
+    assert (result.n_train, result.n_test) == (58, 6)
+    both = SceneSet.concatenate([result.train[0], result.test[0]])
+    # Every scene once, each with the embedding of its own picture, in an order that was drawn.
+    np.testing.assert_array_equal(np.unique(both.object_ids, axis=0), scenes.object_ids)
+    assert both != scenes
+    for part, Z in (result.train, result.test, result.singles):
+        np.testing.assert_array_equal(Z, SquareSumEncoder().encode_images(drawn(part)[1]))
+    assert [p.target for p in result.probes] == ["object", "colour", "shape"]
+    assert len(result.reconstructed) == 2 * 4 * 5
+    exact = result.reconstructed.query("estimator == 'least-squares' and level == 'object'")
+    assert exact.set_index("reading").loc["R²", "value"] == pytest.approx(1, abs=1e-4)
+
+
+def test_the_seed_chooses_the_test_pictures():
+    pictures = drawn(all_scenes(SQUARES))
+    first, again, other = (
+        decompose_images(SquareSumEncoder(), *pictures, probes=False, seed=seed)
+        for seed in (0, 0, 1)
+    )
+    assert first.test[0] == again.test[0]
+    assert first.test[0] != other.test[0]
+    assert first.singles is None
+    assert set(first.reconstructed["estimator"]) == {"avg", "avg+pos", "least-squares"}
+
+
+def test_pictures_that_cannot_be_decomposed():
+    scenes, images = drawn(all_scenes(SQUARES))
+    with pytest.raises(ValueError, match="'hash' encodes text only"):
+        decompose_images(HashEncoder(), scenes, images)
+    with pytest.raises(ValueError, match="got 63 embeddings for 64 scenes"):
+        decompose_images(SquareSumEncoder(), scenes, images[:63])
+    with pytest.raises(ValueError, match="the number of scenes must be an integer of at least 10"):
+        decompose_images(SquareSumEncoder(), scenes[:9], images[:9])
 
 
 # --- the widget for a live kernel
