@@ -37,52 +37,52 @@ def scene_count_chart(curve: pd.DataFrame) -> alt.LayerChart:
     ValueError
         If the steps of n_train are not equal: the slider would stop where there is no bar.
     """
-    counts = sorted(curve["n_train"].unique())
-    step = equal_step(counts, "n_train")
-    readings = list(curve["reading"].unique())
-    estimators = list(curve["estimator"].unique())
-    count = alt.param(
-        name="n_train",
-        value=int(counts[-1]),
-        bind=alt.binding_range(
-            min=int(counts[0]),
-            max=int(counts[-1]),
-            step=int(step),
-            name="training scenes ",
-        ),
-    )
-    reading = alt.param(
-        name="reading",
-        value=readings[0],
-        bind=alt.binding_select(options=readings, name="reading "),
-    )
-    rows = alt.Y("estimator:N", sort=estimators, title=None)
-    value = alt.X("value:Q", title="value (higher is better)", scale=alt.Scale(domainMax=1))
-    tooltip = ["estimator", "n_train", "reading", alt.Tooltip("value", format=".3f"), "n_scenes"]
-    needed = curve[["n_train", "estimator", "reading", *_NUMBERS, "n_scenes"]]
-    chosen = alt.Chart(needed.round(4)).transform_filter("datum.reading == reading")
-    now = chosen.transform_filter("datum.n_train == n_train")
-    trail = chosen.mark_tick(color=GREY, thickness=2, size=8, yOffset=12).encode(x=value, y=rows)
-    bars = now.mark_bar(height=14).encode(
-        x=value,
-        y=rows,
-        color=colour("estimator", estimators),
-        tooltip=tooltip,
-    )
-    spread = now.mark_rule(color=GREY, strokeWidth=2).encode(x="low:Q", x2="high:Q", y=rows)
-    number = now.mark_text(align="right", dy=-13, color=GREY, fontSize=12).encode(
-        x=value, y=rows, text=alt.Text("value:Q", format=".2f")
-    )
-    return _finish(
-        [trail, bars, spread, number],
-        [count, reading],
+    most = int(curve["n_train"].max())
+    return _moving_bars(
+        curve,
+        over="n_train",
+        by="estimator",
+        start=most,
+        label="training scenes ",
         title="How many scenes does an estimate need?",
-        description=(
-            "Bar chart, one bar for each estimator of object embeddings. A slider sets the number "
-            f"of training scenes, a menu chooses {' or '.join(readings)}. At {counts[-1]} scenes: "
-            + _in_words(curve[curve["n_train"] == counts[-1]], "estimator")
-        ),
-        height=_BAR_ROW * len(estimators),
+        description="Bar chart, one bar for each estimator of object embeddings. A slider sets "
+        f"the number of training scenes, {{menu}}. At {most} scenes: ",
+        count="n_scenes",
+    )
+
+
+def strength_chart(table: pd.DataFrame, by: str, title: str) -> alt.LayerChart:
+    """Bars that move with the strength of an edit; a menu chooses the reading.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `binding_lib.surgery.edit_table` returns it, at strengths with equal steps between them,
+        1 among them; one row for each strength, reading and value of `by`.
+    by : str
+        The column that has a bar for each of its values, such as "estimator" or "encoder".
+    title : str
+
+    Returns
+    -------
+    altair.LayerChart
+        Faint ticks stay where the bars are at the other strengths.
+
+    Raises
+    ------
+    ValueError
+        If the steps of the strength are not equal, or `by` has more values than there are colours.
+    """
+    return _moving_bars(
+        table,
+        over="strength",
+        by=by,
+        start=1.0,
+        label="strength k ",
+        title=title,
+        description=f"Bar chart, one bar for each {by}. {title}. A slider sets the strength k of "
+        "the edit, {menu}. At k = 1: ",
+        count="n_edits",
     )
 
 
@@ -128,6 +128,58 @@ def readings_chart(table: pd.DataFrame, by: str, title: str) -> alt.LayerChart:
         title=title,
         description=f"Dot plot. {title}. " + _in_words(table, by),
         height=max(_MARK_ROW, 16 * len(groups)) * len(order),
+    )
+
+
+def _moving_bars(
+    table: pd.DataFrame,
+    over: str,
+    by: str,
+    start: float,
+    label: str,
+    title: str,
+    description: str,
+    count: str,
+) -> alt.LayerChart:
+    """Bars at one value of the column `over`, which a slider sets, and ticks at all of them."""
+    stops = sorted(table[over].unique().tolist())
+    step = equal_step(stops, over)
+    readings = list(table["reading"].unique())
+    groups = list(table[by].unique())
+    slider = alt.param(
+        name=over,
+        value=start,
+        bind=alt.binding_range(min=stops[0], max=stops[-1], step=step, name=label),
+    )
+    menu = alt.param(
+        name="reading",
+        value=readings[0],
+        bind=alt.binding_select(options=readings, name="reading "),
+    )
+    rows = alt.Y(f"{by}:N", sort=groups, title=None)
+    value = alt.X("value:Q", title="value (higher is better)", scale=alt.Scale(domainMax=1))
+    needed = table[[over, by, "reading", *_NUMBERS, count]]
+    chosen = alt.Chart(needed.round(4)).transform_filter("datum.reading == reading")
+    # A slider's steps add up to numbers that are not quite those of the table.
+    now = chosen.transform_filter(f"abs(datum.{over} - {over}) < 1e-6")
+    trail = chosen.mark_tick(color=GREY, thickness=2, size=8, yOffset=12).encode(x=value, y=rows)
+    bars = now.mark_bar(height=14).encode(
+        x=value,
+        y=rows,
+        color=colour(by, groups),
+        tooltip=[by, over, "reading", alt.Tooltip("value", format=".3f"), count],
+    )
+    spread = now.mark_rule(color=GREY, strokeWidth=2).encode(x="low:Q", x2="high:Q", y=rows)
+    number = now.mark_text(align="right", dy=-13, color=GREY, fontSize=12).encode(
+        x=value, y=rows, text=alt.Text("value:Q", format=".2f")
+    )
+    return _finish(
+        [trail, bars, spread, number],
+        [slider, menu],
+        title=title,
+        description=description.format(menu=f"a menu chooses {' or '.join(readings)}")
+        + _in_words(table[table[over] == start], by),
+        height=_BAR_ROW * len(groups),
     )
 
 

@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike
 
 from binding_lib.checks import check_choice, check_count, check_embeddings, check_integers
 from binding_lib.concepts import OBJECT, ConceptSpace, Seed
+from binding_lib.cross_modal import within_outcomes
 from binding_lib.decomposition import AdditiveDecomposition, Estimator
 from binding_lib.probes import LinearProbe
-from binding_lib.readings import Data, read_probes
+from binding_lib.readings import Data
 from binding_lib.recognition import bootstrap_interval, recognised, retrieved
 from binding_lib.scenes import SceneSet
 
@@ -245,22 +246,21 @@ def removal_table(train: Data, test: Data, seed: Seed = 0) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns removed ("nothing", "concept", "object"), permuted (bool), reading ("probe: ..."),
-        value, low, high, n_scenes.
+        Columns removed ("nothing", "concept", "object"), permuted (bool), reading ("probe: ...",
+        as `binding_lib.cross_modal.within_outcomes` reads, "swap" among them), value, low, high,
+        n_scenes.
     """
     scenes = SceneSet.concatenate([train[0], test[0]])
     Z = np.concatenate([train[1], test[1]])
     n = len(train[0])
-    parts = []
-    variants = [("nothing", False), *itertools.product(COMPONENTS, (False, True))]
-    for removed, permuted in variants:
+    rows, targets = [], (*scenes.space.names, OBJECT)
+    for removed, permuted in [("nothing", False), *itertools.product(COMPONENTS, (False, True))]:
         rest = remove(Z, scenes, removed, permuted, seed) if removed in COMPONENTS else Z
-        fresh = [LinearProbe(t).fit(train[0], rest[:n]) for t in (*scenes.space.names, OBJECT)]
-        part = read_probes((test[0], rest[n:]), fresh)
-        part.insert(0, "permuted", permuted)
-        part.insert(0, "removed", removed)
-        parts.append(part)
-    return pd.concat(parts, ignore_index=True)
+        fresh = {target: LinearProbe(target).fit(train[0], rest[:n]) for target in targets}
+        for reading, right in within_outcomes(fresh, test[0], rest[n:]).items():
+            labels = {"removed": removed, "permuted": permuted, "reading": f"probe: {reading}"}
+            rows.append({**labels, **bootstrap_interval(right)._asdict(), "n_scenes": len(right)})
+    return pd.DataFrame(rows)
 
 
 def _slot_columns(scenes: SceneSet, component: str) -> tuple[Int[np.ndarray, "N k"], int]:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from binding_lib.chart_style import COLOURS, SHAPES
-from binding_lib.charts import readings_chart, scene_count_chart
+from binding_lib.charts import readings_chart, scene_count_chart, strength_chart
 
 ESTIMATORS = ["avg", "avg+pos", "single-obj", "least-squares"]
 
@@ -37,8 +37,17 @@ def curve(counts=range(1_800, 10_801, 1_800)):
     )
 
 
+def strengths(ks=tuple(k / 10 for k in range(21))):
+    """As large as the chapter's."""
+    readings = ("retrieval", "probe: object", "probe: attribute", "probe: noun")
+    rows = table(readings).rename(columns={"n_scenes": "n_edits"})
+    parts = [rows.assign(strength=k, value=rows["value"] * (1 - abs(1 - k))) for k in ks]
+    return pd.concat(parts, ignore_index=True)
+
+
 CHARTS = {
     "curve": lambda: scene_count_chart(curve()),
+    "strength": lambda: strength_chart(strengths(), by="estimator", title="Edits"),
     "estimators": lambda: readings_chart(table(), by="estimator", title="Four estimators"),
     "published": lambda: readings_chart(
         table().assign(low=np.nan, high=np.nan), by="estimator", title="Published"
@@ -132,8 +141,26 @@ def test_the_slider_and_the_menu():
     bars = [layer for layer in spec["layer"] if layer["mark"]["type"] == "bar"]
     assert {t["filter"] for t in bars[0]["transform"]} == {
         "datum.reading == reading",
-        "datum.n_train == n_train",
+        "abs(datum.n_train - n_train) < 1e-6",
     }
+
+
+def test_the_strength_is_a_slider_that_stops_at_every_row():
+    spec = strength_chart(strengths(), by="estimator", title="Edits of captions").to_dict()
+    (slider,) = (p for p in spec["params"] if p["name"] == "strength")
+    assert slider["value"] == 1
+    stops = np.arange(slider["bind"]["min"], slider["bind"]["max"] + 0.01, slider["bind"]["step"])
+    in_rows = sorted({row["strength"] for row in rows_of(spec)})
+    np.testing.assert_allclose(stops, in_rows, atol=1e-9)
+    words = spec["description"]
+    assert words.startswith("Bar chart, one bar for each estimator. Edits of captions. A slider")
+    for row in strengths([1.0]).itertuples():
+        assert f"{row.reading}, {row.estimator}: {row.value:.3f}" in words
+    by_encoder = strengths().query("estimator == 'avg'").assign(encoder="one")
+    spec = strength_chart(by_encoder, by="encoder", title="Edits of pictures").to_dict()
+    assert {row["encoder"] for row in rows_of(spec)} == {"one"}
+    with pytest.raises(ValueError, match="strength must take two or more values at equal steps"):
+        strength_chart(strengths([0.0, 0.5, 1.0, 2.0]), by="estimator", title="Uneven")
 
 
 def test_worse_than_the_mean_stays_inside_the_frame():

@@ -37,9 +37,25 @@ def test_the_published_table():
     assert wide.loc[("PUG:SPARE", "DINOv2"), "retrieval"] == 0.86
 
 
+def test_the_published_edits_and_removals():
+    edits = recorded("published_edits")
+    assert len(edits) == 2 * (3 + 3 + 2 + 2)  # single objects for CLEVR and CLEVR-2D alone
+    by = edits.set_index(["data", "model", "reading", "estimator"])["value"]
+    assert by.index.is_unique
+    assert by["CLEVR", "CLIP", "probing", "single-obj"] == 0.86
+    assert by["PUG:SPARE", "DINO", "retrieval", "avg+pos"] == 0.76
+    removals = recorded("published_removals")
+    keys = ["data", "removed", "permuted", "reading"]
+    by = removals.set_index(keys)["value"]
+    assert by.index.is_unique
+    assert len(by) == 5 * 4
+    assert by["text", "concept", False, "object"] == 0.99
+    assert by["image", "object", True, "concept"] == 0.86
+
+
 def test_unknown_names():
-    with pytest.raises(ValueError, match=r"recorded table 'published'.*Did you mean 'published_l"):
-        recorded("published")
+    with pytest.raises(ValueError, match=r"recorded table 'pockets'.*Did you mean 'pocket'"):
+        recorded("pockets")
 
 
 def test_recording_keeps_keys_and_values(folder):

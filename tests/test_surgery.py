@@ -17,6 +17,7 @@ from binding_lib import (
     sample_scenes,
 )
 from binding_lib.concepts import OBJECT
+from binding_lib.cross_modal import has_swap
 from binding_lib.readings import read_probes
 from binding_lib.surgery import COMPONENTS, edit_table, removal_table, replace_object
 
@@ -144,21 +145,36 @@ def data():
 def test_removal_table(data):
     table = removal_table(*data)
     assert list(table) == ["removed", "permuted", "reading", "value", "low", "high", "n_scenes"]
-    assert len(table) == 5 * 3
+    assert len(table) == 5 * 4
     value = table.set_index(["removed", "permuted", "reading"])["value"].sort_index()
     assert (value["nothing", False] == 1).all()
     assert (value["concept", True] > 0.97).all()
     assert (value["object", True] > 0.97).all()
-    # Objects are found by what each has of its own.
+    # Objects are found, and told from their swaps, by what each has of its own.
     assert value["concept", False, "probe: object"] == 1
-    # Nothing is left to read: two colours of three are guessed more often than two objects.
+    assert value["concept", False, "probe: swap"] == 1
+    # Nothing is left to read: two colours of three are guessed more often than two objects, and
+    # one of two pairs more often still.
     assert value["object", False, "probe: object"] < 0.1
-    assert (value["object", False] < 0.5).all()
+    assert (value["object", False].drop("probe: swap") < 0.5).all()
+    assert value["object", False, "probe: swap"] < 0.7
     alone = [LinearProbe(t).fit(*data[0]) for t in ("colour", "shape", OBJECT)]
     pd.testing.assert_frame_equal(
-        table[table["removed"] == "nothing"][["reading", "value"]].reset_index(drop=True),
+        table.query("removed == 'nothing' and reading != 'probe: swap'")[["reading", "value"]],
         read_probes(data[1], alone)[["reading", "value"]],
     )
+    assert set(table["n_scenes"]) == {300, has_swap(data[1][0]).sum()}
+
+
+def test_binding_is_gone_where_vectors_are_sums_of_concepts():
+    """Concepts are read from such embeddings, swaps are a toss-up, and removal leaves nothing."""
+    scenes = sample_scenes(SPACE, 1500, seed=1)
+    Z = embed(scenes, vectors(bound=False)) + np.random.default_rng(2).normal(size=(1500, D)) / 9
+    table = removal_table((scenes[:1000], Z[:1000]), (scenes[1000:], Z[1000:]))
+    value = table.query("not permuted").set_index(["removed", "reading"])["value"]
+    assert value["nothing", "probe: colour"] > 0.98
+    assert 0.3 < value["nothing", "probe: swap"] < 0.7
+    assert value["concept", "probe: object"] < 0.1
 
 
 def test_edit_table(data):
