@@ -1,6 +1,11 @@
 """How embedding models bind concepts: the library under the course."""
 
-from binding_lib.approximators import MLPApproximator, ProductApproximator, TreeApproximator
+from binding_lib.approximators import (
+    MLPApproximator,
+    ProductApproximator,
+    ProductUnitsApproximator,
+    TreeApproximator,
+)
 from binding_lib.complexity import complexity_curve
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.decomposition import AdditiveDecomposition
@@ -15,6 +20,7 @@ from binding_lib.recognition import (
 )
 from binding_lib.scenes import SceneSet, all_scenes, sample_scenes, swaps
 from binding_lib.surgery import edit, remove
+from binding_lib.sweeps import read_sweep, run_sweep
 from binding_lib.trained import load_dual_encoder
 from binding_lib.training import train_dual_encoder
 from binding_lib.views.captions import text_space
@@ -30,6 +36,7 @@ __all__ = [
     "MLPApproximator",
     "ObjectSplit",
     "ProductApproximator",
+    "ProductUnitsApproximator",
     "SceneSet",
     "TreeApproximator",
     "WeightsUnavailableError",
@@ -41,10 +48,12 @@ __all__ = [
     "load_dual_encoder",
     "load_encoder",
     "load_release",
+    "read_sweep",
     "recognised",
     "remove",
     "render_images",
     "retrieval_accuracy",
+    "run_sweep",
     "sample_scenes",
     "swap_accuracy",
     "swaps",

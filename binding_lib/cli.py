@@ -89,7 +89,11 @@ def complexity(
         str, typer.Option(help="Shares of the objects to fit on, with commas between.")
     ] = "0.3,0.9",
     approximators: Annotated[
-        str, typer.Option(help="Names with commas between; also xgboost, random-forest, mlp-1024.")
+        str,
+        typer.Option(
+            help="Names with commas between; also mlp-1024, product-units-256, xgboost, "
+            "random-forest."
+        ),
     ] = "additive,per-object,global,mlp-256",
     scenes: Annotated[int, typer.Option(min=100, help="Scenes of any objects.")] = 8000,
     seed: Annotated[int, typer.Option(min=0, help="Of splits and approximators.")] = 0,
@@ -101,7 +105,10 @@ def complexity(
     from binding_lib.curve_data import curve_data
     from binding_lib.description import description_length
 
-    shares = [float(share) for share in coverages.split(",")]
+    try:
+        shares = [float(share) for share in coverages.split(",")]
+    except ValueError:
+        raise ValueError(f"expected coverages such as 0.5,0.9, got {coverages!r}") from None
     chosen = [make_approximator(name, seed) for name in approximators.split(",")]
     data = curve_data(encoder, shares, [seed], scenes, n_probe_scenes=scenes)
     real = real_curve(data.scenes, data.embeddings, shares, data.probes, [seed])
@@ -161,6 +168,43 @@ def train_pocket(
     typer.echo(f"{trained.step} of {trained.training['steps']} steps; checkpoint in {out}")
     _print_table(last[["objects", "n_scenes", "colour", "shape", "object", "swap"]])
     _write_json(json_file, {"coverage": trained.split.coverage, **trained.record()})
+
+
+@app.command()
+def sweep(
+    store: Annotated[Path, typer.Option(help="Folder of the rows; only the missing are made.")],
+    models: Annotated[int, typer.Option(min=1, help="Models to draw at random.")] = 500,
+    preset: Annotated[str, typer.Option(help="What the models vary: smoke, laptop ...")] = "laptop",
+    seed: Annotated[int, typer.Option(min=0, help="Of the drawing.")] = 0,
+    workers: Annotated[int, typer.Option(help="Models at a time; -1 for one a core.")] = -1,
+    backend: Annotated[str, typer.Option(help="local, or dask for a cluster.")] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Of Dask's scheduler, such as tcp://127.0.0.1:8786.")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Train and measure many models; can be stopped and started again at any moment."""
+    from binding_lib.sweeps import run_sweep
+
+    table = run_sweep(
+        store, models, preset, seed, workers=workers, backend=backend, address=address
+    )
+    failed = int(table["error"].notna().sum())
+    typer.echo(f"{len(table)} models in {store}, {failed} of them failed")
+    _write_json(json_file, {"models": json.loads(table.to_json(orient="records"))})
+
+
+@app.command()
+def sweep_status(
+    store: Annotated[Path, typer.Argument(help="Folder of the rows.")],
+    json_file: JsonFile = None,
+) -> None:
+    """How far is a sweep? Also while it runs."""
+    from binding_lib.sweeps import sweep_status as status
+
+    content = status(store)
+    _print_table(pd.DataFrame([content]))
+    _write_json(json_file, content)
 
 
 def _setting(text: str) -> tuple[str, Any]:
