@@ -17,7 +17,7 @@ from jaxtyping import Float
 from joblib import Parallel, delayed
 
 from binding_lib.approximators import Approximator
-from binding_lib.checks import check_embeddings
+from binding_lib.checks import check_count, check_embeddings
 from binding_lib.concepts import OBJECT, ConceptSpace, ObjectSplit
 from binding_lib.files import atomic_path
 from binding_lib.progress import progress_bar
@@ -72,6 +72,7 @@ def complexity_curve(
     *,
     folder: str | os.PathLike[str] | None = None,
     n_jobs: int = -1,
+    progress: bool = True,
 ) -> pd.DataFrame:
     """Fit approximators on scenes of some objects and read them on scenes of all the others.
 
@@ -89,11 +90,14 @@ def complexity_curve(
         Trained beforehand on real embeddings (`LinearProbe`), or a dual encoder's own queries
         (`query_readouts`): one for "object" and one for each concept.
     seeds : sequence of int
-        Of the splits by share: ``space.split(coverage, seed)``. Approximators keep their own.
+        Of the splits by share: ``space.split(coverage, seed)``. Approximators keep their own. A
+        split is drawn already, so with one there must be one seed.
     folder : path, optional
         Keep finished rows there, and read back those that are there already.
     n_jobs : int
         Fits at a time, in processes of their own; -1 for one a processor, 1 for this process.
+    progress : bool
+        Show a progress bar if it takes more than two seconds.
 
     Returns
     -------
@@ -115,10 +119,17 @@ def complexity_curve(
     ------
     ValueError
         If the embeddings do not match the scenes, a read-out is missing, a split leaves fewer than
-        two scenes to fit or to test, or training scenes lack a concept value.
+        two scenes to fit or to test, training scenes lack a concept value, or a split comes with
+        several seeds, which would make the same rows again.
     """
+    for one in approximators:
+        if not isinstance(one, Approximator):
+            raise ValueError(
+                f"approximators must be such as MLPApproximator(64), got {one!r} "
+                "(make_approximator makes one by its name)"
+            )
     fits = _fits(scenes.space, approximators, coverages, seeds)
-    return _curve(scenes, embeddings, fits, probes, folder, n_jobs)
+    return _curve(scenes, embeddings, fits, probes, folder, n_jobs, progress)
 
 
 def real_curve(
@@ -161,11 +172,14 @@ def _fits(
     seeds: Sequence[int],
 ) -> list[_Fit]:
     fits = []
+    seeds = [check_count("seed", seed, least=0) for seed in seeds]
     for coverage in coverages:
+        if isinstance(coverage, ObjectSplit) and len(seeds) > 1:
+            raise ValueError(f"a split is drawn already: expected one seed with it, got {seeds}")
         share = coverage.coverage if isinstance(coverage, ObjectSplit) else float(coverage)
         for seed in seeds:
             split = as_split(space, coverage, seed)
-            fits += [_Fit(a, share, split, int(seed)) for a in approximators]
+            fits += [_Fit(a, share, split, seed) for a in approximators]
     return fits
 
 
@@ -176,6 +190,7 @@ def _curve(
     probes: Sequence[Readout],
     folder: str | os.PathLike[str] | None = None,
     n_jobs: int = 1,
+    progress: bool = True,
 ) -> pd.DataFrame:
     """Make one row a fit, or read it back."""
     Z = check_embeddings(embeddings, len(scenes))
@@ -191,7 +206,9 @@ def _curve(
     if folder is not None:
         data = _digest(scenes, Z, readouts)
         files = [Path(folder) / f"{_key(data, fit)}.json" for fit in fits]
-    with progress_bar(total=len(fits), desc="approximators", unit="fit", delay=2) as bar:
+    with progress_bar(
+        total=len(fits), desc="approximators", unit="fit", delay=2, disable=not progress
+    ) as bar:
         rows: dict[int, dict[str, Any]] = {}
         for i, file in enumerate(files):
             if file is not None and file.exists():

@@ -60,7 +60,20 @@ def parameters_to_reach(curve: pd.DataFrame, object_recognition: float = 0.5) ->
         those that reach the level), n_parameters, code_bits (see `description_length`), and best,
         the highest object recognition of any. Where none reaches the level, the first three are
         missing.
+
+    Raises
+    ------
+    ValueError
+        If an approximator stands twice at a coverage and seed, as it does in a table of several
+        encoders.
     """
+    keys = ["approximator", "coverage", "seed"]
+    if (twice := curve.duplicated(keys)).any():
+        name, coverage, seed = curve.loc[twice, keys].iloc[0]
+        raise ValueError(
+            f"expected the curve of one encoder and one kind of split, got {name} at coverage "
+            f"{coverage:g}, seed {seed} again"
+        )
     fitted = description_length(curve[curve["approximator"] != REAL])
     rows = []
     for (coverage, seed), one in fitted.groupby(["coverage", "seed"]):

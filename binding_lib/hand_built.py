@@ -55,7 +55,9 @@ class ProductCode:
         return np.prod([v[values[..., k]] for k, v in enumerate(self.vectors)], axis=0)
 
     def encode_scenes(self, scenes: SceneSet) -> Float[np.ndarray, "N d"]:
-        """Add up the objects of each scene."""
+        """Add up the objects of each scene of this code's space."""
+        if scenes.space != self.space:
+            raise ValueError(f"this code is of {self.space!r}, got scenes of {scenes.space!r}")
         return self.encode_objects(scenes.object_ids).sum(axis=1)
 
     def encode_concepts(self) -> Float[np.ndarray, "K d"]:

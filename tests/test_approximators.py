@@ -275,6 +275,15 @@ def test_names_make_approximators(name):
     assert (approximator.name, approximator.seed) == (name, 3)
 
 
+def test_an_approximator_shows_what_it_was_told():
+    assert (
+        repr(MLPApproximator(64, max_epochs=5)) == "MLPApproximator(width=64, seed=0, max_epochs=5)"
+    )
+    for make in SMALL.values():  # as could be typed
+        again = eval(repr(make(3)), vars(__import__("binding_lib")))
+        assert again.settings == make(3).settings
+
+
 def test_unknown_names_and_settings():
     with pytest.raises(ValueError, match=r"unknown approximator 'aditive'.*mean 'additive'"):
         make_approximator("aditive")

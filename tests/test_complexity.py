@@ -250,6 +250,20 @@ def test_concept_values_missing_from_training_are_named(probes):
         )
 
 
+@pytest.mark.parametrize("other", ["additive", ProductApproximator])
+def test_what_is_no_approximator_is_named(probes, other):
+    with pytest.raises(ValueError, match=r"such as MLPApproximator\(64\), got ('additive'|<class)"):
+        complexity_curve(SCENES, Z, [MLPApproximator(8), other], [0.6], probes)
+
+
+def test_a_split_comes_with_one_seed(probes):
+    makers, own = [ProductApproximator("additive")], SPACE.split(0.6, seed=9)
+    with pytest.raises(ValueError, match=r"drawn already: expected one seed .* got \[0, 1\]"):
+        complexity_curve(SCENES, Z, makers, [0.8, own], probes, [0, 1])
+    with pytest.raises(ValueError, match=r"seed must be an integer of at least 0, got 1\.5"):
+        complexity_curve(SCENES, Z, makers, [0.8], probes, [1.5])
+
+
 def test_missing_readouts_and_embeddings(probes):
     makers = [ProductApproximator("additive")]
     with pytest.raises(ValueError, match=f"got none for 'object', {SPACE.names[1]!r}"):
@@ -305,6 +319,8 @@ def test_parameters_to_reach():
     assert reached.loc[1, ["approximator", "n_parameters", "code_bits"]].isna().all()
     assert reached.loc[1, "best"] == 0.2
     assert parameters_to_reach(curve, 0.4).loc[0, "approximator"] == "small"
+    with pytest.raises(ValueError, match=r"of one encoder .* got real embeddings at coverage 0.3"):
+        parameters_to_reach(pd.concat([curve, curve]))
 
 
 # --- what curves are drawn from
@@ -389,7 +405,7 @@ def test_complexity_prints_what_it_writes(probes, tmp_path, monkeypatch):
     ("options", "said"),
     [
         (["--approximators", "mlp"], "unknown approximator 'mlp'"),
-        (["--coverages", "half"], "could not convert string to float: 'half'"),
+        (["--coverages", "half"], "expected coverages such as 0.5,0.9, got 'half'"),
         (["--encoder", "dual:nowhere"], "nowhere"),
     ],
 )

@@ -85,6 +85,12 @@ def test_settings_that_make_no_sense(settings):
         ProductCode(SPACE, **settings)
 
 
+def test_scenes_of_another_space_are_refused():
+    other = sample_scenes(ConceptSpace.grid(2, 3), 5)
+    with pytest.raises(ValueError, match=r"this code is of .*4.* got scenes of .*3"):
+        ProductCode(SPACE, 8).encode_scenes(other)
+
+
 def test_the_same_seed_gives_the_same_code():
     first, again, other = (ProductCode(SPACE, 16, seed).vectors[1] for seed in (3, 3, 4))
     assert np.array_equal(first, again)

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from binding_lib import ConceptSpace, MLPApproximator, ProductApproximator, sample_scenes
-from binding_lib.approximators import ProductUnitsApproximator, make_approximator
+from binding_lib import (
+    ConceptSpace,
+    MLPApproximator,
+    ProductApproximator,
+    ProductUnitsApproximator,
+    sample_scenes,
+)
+from binding_lib.approximators import make_approximator
 from binding_lib.hand_built import ProductCode
 
 SPLIT = ConceptSpace.grid(2, 12).split(0.8, seed=0)

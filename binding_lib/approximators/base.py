@@ -98,6 +98,10 @@ class Approximator(ABC):
         named = {n: v for n, v in vars(self).items() if not (n.startswith("_") or n.endswith("_"))}
         return {"class": type(self).__name__, **named}
 
+    def __repr__(self) -> str:
+        given = {n: v for n, v in self.settings.items() if n not in ("class", "name")}
+        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in given.items())})"
+
     @abstractmethod
     def _fit(self, scenes: SceneSet, Z: Float[np.ndarray, "N d"]) -> None:
         """Fit on checked inputs and set `n_parameters_`."""
