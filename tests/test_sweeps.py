@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -24,6 +25,7 @@ from binding_lib.sweeps import (
     random_configurations,
     sweep_status,
 )
+from binding_lib.sweeps.analysis import correlation_table, rank_correlation
 from binding_lib.sweeps.measuring import APPROXIMATORS, measure_model
 from binding_lib.sweeps.plan import amount_of_work, run_id
 
@@ -271,3 +273,53 @@ def test_a_sweep_from_a_shell(tmp_path, monkeypatch):
     assert result.exit_code == 0
     assert "finished" in result.output
     assert runner.invoke(app, ["sweep-status", str(tmp_path / "none")]).exit_code == 2
+
+
+@given(st.integers(0, 1000))
+def test_the_correlation_of_one_group_is_spearmans(seed):
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"x": rng.normal(size=30).round(1), "y": rng.normal(size=30).round(1)})
+    found = rank_correlation(table, "x", "y", n_resamples=50)
+    expected = scipy.stats.spearmanr(table["x"], table["y"]).statistic
+    assert found.value == pytest.approx(expected)
+    assert found.low <= found.value <= found.high
+
+
+def test_a_correlation_that_only_the_groups_produce_is_not_seen_within_them():
+    rng = np.random.default_rng(0)
+    group = rng.integers(5, size=500)
+    table = pd.DataFrame(
+        {"group": group, "x": group + rng.normal(size=500), "y": group + rng.normal(size=500)}
+    )
+    assert rank_correlation(table, "x", "y").low > 0.5
+    value, low, high = rank_correlation(table, "x", "y", ["group"])
+    assert abs(value) < 0.1
+    assert low < 0 < high
+
+
+def test_interval_of_a_correlation_holds_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    true = 6 / np.pi * np.arcsin(0.6 / 2)  # Spearman's of normal variables that correlate by 0.6
+    inside = 0
+    for _ in range(100):
+        a, b = rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], size=80).T
+        _, low, high = rank_correlation(pd.DataFrame({"a": a, "b": b}), "a", "b", n_resamples=200)
+        inside += low <= true <= high
+    assert 88 <= inside <= 100
+
+
+def test_what_rank_correlation_refuses():
+    table = pd.DataFrame({"x": [1.0, 2, 3], "y": [1.0, 1, 1], "g": [1, 2, 3]})
+    with pytest.raises(ValueError, match="lacks 'z'"):
+        rank_correlation(table, "x", "z")
+    with pytest.raises(ValueError, match="same in all models"):
+        rank_correlation(table, "x", "y")
+    with pytest.raises(ValueError, match="at least 3 models to compare, got 0"):
+        rank_correlation(table, "x", "y", ["g"])
+
+
+def test_correlation_table_has_a_row_for_each_column_and_grouping():
+    table = pd.DataFrame({"x": [1.0, 2, 3, 4], "y": [2.0, 4, 6, 8], "g": [1, 1, 2, 2]})
+    result = correlation_table(table, ["x"], "y", {"all": [], "same g": ["g"]})
+    assert result["compared"].tolist() == ["all", "same g"]
+    assert result["correlation"].tolist() == pytest.approx([1, 1])

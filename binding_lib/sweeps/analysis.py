@@ -1,0 +1,112 @@
+"""Do models that bind multiply? Rank correlations over a sweep, overall and within groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from binding_lib.concepts import Seed
+from binding_lib.recognition import Estimate
+
+
+def rank_correlation(
+    table: pd.DataFrame,
+    x: str,
+    y: str,
+    within: Sequence[str] = (),
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    seed: Seed = 0,
+) -> Estimate:
+    """Spearman's rank correlation of two columns, with a percentile bootstrap interval over models.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row a model. Rows that lack x or y are left out.
+    x, y : str
+        Two columns.
+    within : sequence of str
+        Columns that say which models are compared with each other: ranks are taken inside of each
+        group, measured from the group's middle, and then correlated over all groups. What the
+        groups differ in cannot produce such a correlation. Without any: all are one group.
+    confidence : float
+    n_resamples : int
+    seed : int or numpy Generator
+
+    Returns
+    -------
+    Estimate
+        (value, low, high). Models are resampled inside of their group.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or fewer than three models can be compared, or they are all alike.
+    """
+    for column in (x, y, *within):
+        if column not in table:
+            raise ValueError(f"the table lacks {column!r}; its columns are {list(table)}")
+    table = table.dropna(subset=[x, y])
+    groups = table.groupby(list(within), dropna=False).indices if within else {}
+    rows = list(groups.values()) if within else [np.arange(len(table))]
+    rows = [group for group in rows if len(group) > 1]  # alone, a model cannot be compared
+    xs, ys = table[x].to_numpy(float), table[y].to_numpy(float)
+    if sum(map(len, rows)) < 3:
+        raise ValueError(
+            f"expected at least 3 models to compare, got {sum(map(len, rows))} (of {len(table)})"
+        )
+    value = _correlation(xs, ys, rows)
+    if np.isnan(value):
+        raise ValueError(f"{x!r} or {y!r} is the same in all models that are compared")
+    rng = np.random.default_rng(seed)
+    drawn = [
+        _correlation(xs, ys, [rng.choice(group, size=len(group)) for group in rows])
+        for _ in range(n_resamples)
+    ]
+    tail = (1 - confidence) / 2
+    low, high = np.nanquantile(drawn, [tail, 1 - tail])
+    return Estimate(float(value), float(low), float(high))
+
+
+def correlation_table(
+    table: pd.DataFrame, xs: Sequence[str], y: str, groupings: dict[str, Sequence[str]]
+) -> pd.DataFrame:
+    """Correlate several columns with one, overall and within groupings.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As for `rank_correlation`.
+    xs : sequence of str
+    y : str
+    groupings : dict
+        Names of groupings and the columns that make them.
+
+    Returns
+    -------
+    DataFrame
+        Columns x, compared (the grouping's name), correlation, low, high.
+    """
+    rows = []
+    for x in xs:
+        for name, within in groupings.items():
+            value, low, high = rank_correlation(table, x, y, within)
+            rows.append({"x": x, "compared": name, "correlation": value, "low": low, "high": high})
+    return pd.DataFrame(rows)
+
+
+def _correlation(xs: np.ndarray, ys: np.ndarray, groups: Sequence[np.ndarray]) -> float:
+    """Pearson's correlation of centred ranks, over all groups; NaN if all ranks are tied."""
+    a = np.concatenate([_centred_ranks(xs[group]) for group in groups])
+    b = np.concatenate([_centred_ranks(ys[group]) for group in groups])
+    norm = np.sqrt((a @ a) * (b @ b))
+    return float(a @ b / norm) if norm > 0 else float("nan")
+
+
+def _centred_ranks(values: np.ndarray) -> np.ndarray:
+    # As shares of the group, so that a large group's ranks do not drown a small one's.
+    return (rankdata(values) - (len(values) + 1) / 2) / len(values)
