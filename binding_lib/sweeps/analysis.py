@@ -51,9 +51,11 @@ def rank_correlation(
         if column not in table:
             raise ValueError(f"the table lacks {column!r}; its columns are {list(table)}")
     table = table.dropna(subset=[x, y])
-    groups = table.groupby(list(within), dropna=False).indices if within else {}
-    rows = list(groups.values()) if within else [np.arange(len(table))]
-    rows = [group for group in rows if len(group) > 1]  # alone, a model cannot be compared
+    rows = [np.arange(len(table))]
+    if within:
+        groups = table.groupby(list(within), dropna=False).indices
+        # A model that is alone in its group cannot be compared.
+        rows = [np.asarray(group) for group in groups.values() if len(group) > 1]
     xs, ys = table[x].to_numpy(float), table[y].to_numpy(float)
     if sum(map(len, rows)) < 3:
         raise ValueError(
