@@ -296,7 +296,6 @@ def test_shipped_pairs_do_what_is_recorded(shipped):
     np.testing.assert_allclose(both["value"], both["value_then"], atol=0.03)
 
 
-@pytest.mark.xfail(strict=True, reason="at these settings the high-coverage pairs do not bind yet")
 def test_recorded_pairs_show_the_tension():
     table = recorded("pocket").query("weights == 'trained'")
     mean = table.groupby(["coverage", "modality", "objects", "reading"])["value"].mean()
