@@ -14,10 +14,11 @@ import pandas as pd
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from binding_lib.checks import check_embeddings
+from binding_lib.checks import check_count, check_embeddings
 from binding_lib.concepts import OBJECT, ConceptSpace
 from binding_lib.encoders.base import Encoder
 from binding_lib.probes import LinearProbe
+from binding_lib.readings import Data
 from binding_lib.recognition import bootstrap_interval, recognised
 from binding_lib.scenes import SceneSet, exchanged
 from binding_lib.views.captions import object_phrases, value_phrases
@@ -27,6 +28,9 @@ Render = Callable[[SceneSet], np.ndarray]
 
 IMAGE_TO_CAPTION = "swap, picture to caption"
 CAPTION_TO_IMAGE = "swap, caption to picture"
+
+OWN, SWAPPED, OTHER = "right caption", "its swap", "another caption"
+CAPTION_KINDS = (OWN, SWAPPED, OTHER)
 
 
 def cosines(a: Float[np.ndarray, "N d"], b: Float[np.ndarray, "K d"]) -> Float[np.ndarray, "N K"]:
@@ -61,6 +65,60 @@ def has_swap(scenes: SceneSet) -> Bool[np.ndarray, " N"]:
     """Whether exchanging the first concept's values makes another scene out of each scene."""
     swapped = np.sort(exchanged(scenes).object_ids, axis=1)
     return (swapped != np.sort(scenes.object_ids, axis=1)).any(axis=1)
+
+
+def nearest_captions(pictures: Data, captions: Data, n: int = 5) -> pd.DataFrame:
+    """Which captions stand nearest to each picture, and where its own and the swapped one stand.
+
+    Parameters
+    ----------
+    pictures : (SceneSet, ndarray)
+        Scenes and the embeddings of their pictures.
+    captions : (SceneSet, ndarray)
+        The scenes that the candidates are captions of, and the captions' embeddings. Each scene
+        stands among them once, in any order of its objects.
+    n : int
+        How many of the nearest to list.
+
+    Returns
+    -------
+    DataFrame
+        For each picture its n nearest captions, and besides its own and the swapped one, wherever
+        those stand. Columns ``scene`` (the picture's row), ``rank`` (1 is the nearest),
+        ``caption``, ``cosine`` and ``kind`` ("right caption", "its swap", "another caption").
+
+    Raises
+    ------
+    ValueError
+        If a picture's own caption, or that of its swap, is not among the candidates, or a scene
+        stands among them twice.
+    """
+    (scenes, X), (candidates, T) = pictures, captions
+    check_count("n", n)
+    row_of = {key: row for row, key in enumerate(map(frozenset, candidates.object_ids.tolist()))}
+    if len(row_of) != len(candidates):
+        twice = len(candidates) - len(row_of)
+        raise ValueError(f"expected each scene once among the captions, got {twice} again")
+    X, T = check_embeddings(X, len(scenes)), check_embeddings(T, len(candidates))
+    rows = []
+    for scene, scores in enumerate(cosines(X, T)):
+        own, swap = (
+            row_of.get(frozenset(s.object_ids[0].tolist()), -1)
+            for s in (scenes[scene], exchanged(scenes[scene]))
+        )
+        if min(own, swap) < 0:
+            missing = scenes[scene] if own < 0 else exchanged(scenes[scene])
+            raise ValueError(f"{missing.captions()[0]!r} is not among the captions")
+        order = np.argsort(-scores, kind="stable")
+        rank = np.empty(len(order), dtype=int)
+        rank[order] = np.arange(1, len(order) + 1)
+        shown = np.union1d(order[:n], [own, swap])
+        for row in shown[np.argsort(rank[shown])]:
+            kind = OWN if row == own else SWAPPED if row == swap else OTHER
+            (caption,) = candidates[int(row)].captions()
+            found = {"rank": rank[row], "caption": caption, "cosine": scores[row], "kind": kind}
+            rows.append({"scene": scene, **found})
+    return pd.DataFrame(rows)
 
 
 def across_outcomes(

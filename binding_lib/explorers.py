@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import ipywidgets as widgets
@@ -9,9 +10,14 @@ from IPython.display import display
 
 from binding_lib.charts import readings_chart
 from binding_lib.concepts import ConceptSpace
+from binding_lib.cross_modal import nearest_captions
+from binding_lib.encoders.base import Encoder
 from binding_lib.readings import Data, decomposition_table
+from binding_lib.scene_charts import caption_chart
+from binding_lib.scenes import SceneSet
 from binding_lib.training import train_dual_encoder
 from binding_lib.training_charts import history_chart, history_curves
+from binding_lib.views.images import gallery, render_images
 
 
 def decomposition_explorer(train: Data, test: Data, singles: Data) -> widgets.VBox:
@@ -57,6 +63,69 @@ def decomposition_explorer(train: Data, test: Data, singles: Data) -> widgets.VB
     level.observe(draw, names="value")
     draw()
     return widgets.VBox([count, level, picture])
+
+
+def scene_explorer(
+    encoders: Mapping[str, Encoder], captions: SceneSet, first: SceneSet
+) -> widgets.VBox:
+    """Draw a picture of any two objects and rank all captions by it.
+
+    Parameters
+    ----------
+    encoders : mapping of str to Encoder
+        Image-text pairs.
+    captions : SceneSet
+        The scenes whose captions compete, as for `binding_lib.cross_modal.nearest_captions`.
+    first : SceneSet
+        One scene of two objects, shown at first.
+
+    Returns
+    -------
+    ipywidgets.VBox
+        Menus for the values of both objects and for the pair, and a slider which draws another
+        picture of the same scene, over the picture and a chart of the nearest captions.
+    """
+    space, slots = captions.space, ("left", "right")
+    menus = [
+        widgets.Dropdown(
+            options=[(value, i) for i, value in enumerate(space.value_names(concept))],
+            value=int(first.values[0, slot, k]),
+            description=f"{side} {concept}",
+        )
+        for slot, side in enumerate(slots)
+        for k, concept in enumerate(space.names)
+    ]
+    pair = widgets.Dropdown(options=list(encoders), description="encoders")
+    another = widgets.IntSlider(
+        value=0, min=0, max=20, description="drawing", continuous_update=False
+    )
+    texts: dict[str, Any] = {}
+    shown = widgets.Output()
+
+    def draw(_: object = None) -> None:
+        encoder = encoders[pair.value]
+        if pair.value not in texts:
+            texts[pair.value] = encoder.encode_text(captions.captions())
+        values = [menu.value for menu in menus]
+        n = space.n_concepts
+        scene = SceneSet(space, [space.ids([values[:n], values[n:]])])
+        pictures = render_images(scene, size=32, seed=another.value, jitter=0.5)
+        with shown:
+            shown.clear_output(wait=True)
+            try:
+                found = nearest_captions(
+                    (scene, encoder.encode_images(pictures)), (captions, texts[pair.value])
+                )
+            except ValueError as error:  # a scene that is not among the captions
+                print(error)
+            else:
+                display(gallery(pictures, scene.captions(), width=160))
+                display(caption_chart(found, f"Nearest of {len(captions):,} captions"))
+
+    for control in (*menus, pair, another):
+        control.observe(draw, names="value")
+    draw()
+    return widgets.VBox([*menus, pair, another, shown])
 
 
 def training_explorer(space: ConceptSpace, **overrides: Any) -> widgets.VBox:

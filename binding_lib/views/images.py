@@ -105,7 +105,7 @@ def gallery(
         raise ValueError(f"got {len(captions)} captions for {len(pictures)} pictures")
     figures = [
         f'<figure style="margin:0;width:{width}px">'
-        f'<img src="{_data_url(picture)}" alt="{html.escape(caption)}" '
+        f'<img src="{data_url(picture)}" alt="{html.escape(caption)}" '
         f'style="width:{width}px;height:auto;image-rendering:pixelated">'
         # The caption repeats the picture's text, which need not be read out twice.
         f'<figcaption aria-hidden="true" style="font-size:0.8em;line-height:1.25">'
@@ -116,7 +116,8 @@ def gallery(
     return HTML(f'<div style="{style}">' + "".join(figures) + "</div>")
 
 
-def _data_url(picture: UInt8[np.ndarray, "H W 3"]) -> str:
+def data_url(picture: UInt8[np.ndarray, "H W 3"]) -> str:
+    """Write a picture as the address of a PNG that holds it."""
     content = io.BytesIO()
     Image.fromarray(picture).save(content, format="png", optimize=True)
     return "data:image/png;base64," + base64.b64encode(content.getvalue()).decode()
