@@ -59,8 +59,8 @@ class Coverages(NamedTuple):
 
 PLAN = {
     "minilm": Coverages(ALL, ODD, ODD),
-    "clip:ViT-B-32/random": Coverages(ODD, (0.1, 0.5, 0.9), (0.5, 0.9)),
-    "dual:binding": Coverages(ALL, ODD, (0.5, 0.9)),
+    "clip:ViT-B-32/random": Coverages(ODD, (0.1, 0.5, 0.9), (0.9,)),
+    "dual:binding": Coverages(ALL, ODD, (0.1, 0.5, 0.9)),
     "dual:failing": Coverages(ODD, (0.1, 0.5, 0.9), ()),
     "dual:bag": Coverages(ODD, (0.1, 0.5, 0.9), ()),
 }

@@ -124,7 +124,7 @@ def test_sizes_leave_the_real_embeddings_out_and_name_the_best():
 
 
 def test_the_recorded_table_can_be_drawn():
-    table = recorded("complexity").query("split == 'random'")
+    table = recorded("complexity").query("split == 'random' and seed == 0")
     for encoder in ("minilm", "dual:binding"):
         spec = coverage_slider(table.query("encoder == @encoder"), encoder).to_dict()
         assert len(json.dumps(spec)) < 60_000
