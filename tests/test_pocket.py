@@ -285,6 +285,19 @@ def test_shipped_pairs_are_encoders_of_both_modalities(shipped):
         load_encoder("pocket-clip:lo")
 
 
+def test_a_pair_of_ones_own_is_an_encoder_by_its_folder(tmp_path):
+    trained = train_pocket_clip(0.5, 0, progress=False, folder=tmp_path / "mine", **TINY)
+    encoder = load_encoder(f"pocket-clip:{tmp_path / 'mine'}", device="cpu", cache=False)
+    captions = sample_scenes(SPACE, 3, seed=0).captions()
+    np.testing.assert_allclose(
+        encoder.encode_text(captions),
+        trained.model.eval().encode_captions(captions).detach().numpy(),
+        atol=1e-6,
+    )
+    with pytest.raises(ValueError, match="a checkpoint's folder"):
+        load_encoder(f"pocket-clip:{tmp_path / 'none'}")
+
+
 @pytest.mark.slow
 def test_shipped_pairs_do_what_is_recorded(shipped):
     name, trained = shipped

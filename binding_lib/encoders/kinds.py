@@ -44,6 +44,7 @@ KINDS = (
         "the same, trained on four fifths of the objects",
     ),
     EncoderKind("pocket-clip:random", True, True, False, "the same, untrained"),
+    EncoderKind("pocket-clip:<folder>", True, True, False, "one that you trained"),
     EncoderKind(
         "sentence:<name or folder>", True, False, True, "any sentence-transformers text model"
     ),

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, UInt8
 from PIL import Image
 
+from binding_lib.checkpoints import has_checkpoint
 from binding_lib.checks import unknown_name
 from binding_lib.encoders.base import ModelEncoder, in_batches
 from binding_lib.encoders.weights import fingerprint, resolve_device, seeded_weights
@@ -20,7 +21,8 @@ from binding_lib.pocket import (
     pocket_space,
 )
 
-# Where the shipped checkpoints lie: "low" and "high" coverage.
+# The checkpoints that come with the library, by their coverage, and where they lie.
+SHIPPED = ("low", "high")
 WEIGHTS = Path(__file__).parents[1] / "pocket_weights"
 
 _BATCH_SIZE = 512
@@ -73,15 +75,18 @@ class PocketEncoder(ModelEncoder):
 
 
 def pocket_encoder(name: str, weights: str, device: str = "auto", seed: int = 0) -> PocketEncoder:
-    """Load the pair that saw few objects ("low"), many ("high"), or none at all ("random")."""
+    """Load the pair that saw few objects ("low"), many ("high"), none at all ("random"), or yours.
+
+    Anything else is the folder of a checkpoint that `train_pocket_clip` keeps.
+    """
     if weights == "random":
         with seeded_weights(seed):
             model = PocketClip(PocketClipConfig(), pocket_space())
         return PocketEncoder(name, model.to(resolve_device(device)))
-    known = ("low", "high")
-    if weights not in known:
-        raise unknown_name("pocket pair", weights, (*known, "random"))
-    return PocketEncoder(name, load_pocket_clip(WEIGHTS / weights, device).model)
+    folder = WEIGHTS / weights if weights in SHIPPED else Path(weights)
+    if not has_checkpoint(folder):
+        raise unknown_name("pocket pair", weights, (*SHIPPED, "random", "a checkpoint's folder"))
+    return PocketEncoder(name, load_pocket_clip(folder, device).model)
 
 
 def _fit(image: UInt8[np.ndarray, "H W 3"]) -> UInt8[np.ndarray, "32 32 3"]:
