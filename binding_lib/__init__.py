@@ -6,6 +6,7 @@ from binding_lib.approximators import (
     ProductUnitsApproximator,
     TreeApproximator,
 )
+from binding_lib.claims import load_claims
 from binding_lib.complexity import complexity_curve
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.decomposition import AdditiveDecomposition
@@ -45,6 +46,7 @@ __all__ = [
     "complexity_curve",
     "edit",
     "list_encoders",
+    "load_claims",
     "load_dual_encoder",
     "load_encoder",
     "load_release",
