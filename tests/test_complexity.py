@@ -429,6 +429,7 @@ def test_the_recorded_table():
     # The numbers that chapters tell: concepts by rule and objects by heart; a rule that binds.
     minilm = table[(table["encoder"] == "minilm") & (table["coverage"] > 0.3)]
     networks = minilm[minilm["approximator"].str.startswith(("mlp", "product-units"))]
+    assert set(networks["seed"]) == {0, 1}
     assert (networks["concept_recognition"] > 0.8).all()
     assert (networks["object_recognition"] < 0.3).all()
     assert (minilm.loc[minilm["approximator"] == REAL, "object_recognition"] > 0.9).all()
