@@ -40,7 +40,7 @@ def write_checkpoint(
 
 def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
     """Whether the folder holds a checkpoint, sound or not."""
-    return (Path(folder) / CONFIG).exists()
+    return os.path.isfile(Path(folder) / CONFIG)
 
 
 def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -58,10 +58,10 @@ def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[dict[str, Tensor], 
         raise FileNotFoundError(f"no checkpoint in {where!r}: expected a file {CONFIG} there")
     try:
         config = json.loads((Path(folder) / CONFIG).read_text())
-        content = (Path(folder) / config["tensors"]).read_bytes()
+        content, digest = (Path(folder) / config["tensors"]).read_bytes(), config["sha256"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"the checkpoint in {where!r} is damaged: {error}") from error
-    if hashlib.sha256(content).hexdigest() != config["sha256"]:
+    if hashlib.sha256(content).hexdigest() != digest:
         raise ValueError(
             f"the checkpoint in {where!r} is damaged: {config['tensors']} is cut or altered "
             f"(its SHA-256 is not the one in {CONFIG})"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Sequence
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,11 +43,22 @@ def check_choice(kind: str, got: str, known: Sequence[str]) -> str:
     return got
 
 
-def check_count(name: str, got: object, least: int = 1) -> int:
-    """Return `got` as an int; ValueError unless it is a whole number of at least `least`."""
+def check_count(name: str, got: object, least: int = 1, most: float = math.inf) -> int:
+    """Return `got` as an int; ValueError unless it is a whole number from `least` to `most`."""
     if isinstance(got, bool) or not isinstance(got, (int, np.integer)) or got < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {got!r}")
+    if got > most:
+        raise ValueError(f"{name} must be an integer of at most {most}, got {got!r}")
     return int(got)
+
+
+def check_number(name: str, got: object, most: float = math.inf) -> float:
+    """Return `got` as a float; ValueError unless it is a finite number from 0 to `most`."""
+    real = isinstance(got, Real) and not isinstance(got, bool) and math.isfinite(got)
+    if not real or not 0 <= got <= most:  # type: ignore[operator]
+        limits = "at least 0" if most == math.inf else f"from 0 to {most}"
+        raise ValueError(f"{name} must be a finite number, {limits}, got {got!r}")
+    return float(got)  # type: ignore[arg-type]
 
 
 def check_integers(values: ArrayLike, what: str) -> np.ndarray:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import pickletools
 import re
+import tokenize
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from jaxtyping import Float
@@ -22,6 +24,8 @@ from safetensors import SafetensorError
 from binding_lib.checks import check_embeddings, unknown_name
 
 SUFFIXES = (".npy", ".npz", ".safetensors", ".pkl", ".pickle")
+
+_VALUES = 5_000_000  # in a pickle; counted wherever they are met, for one may be held many times
 
 
 def load_embeddings(
@@ -94,7 +98,8 @@ def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
 
 def _read_pickle(path: Path) -> dict[str, np.ndarray]:
     with path.open("rb") as file:
-        return dict(_arrays_in(_ArrayUnpickler(file).load()))
+        _check_places(file, path.stat().st_size)
+        return dict(_Walk().arrays_in(_ArrayUnpickler(file).load()))
 
 
 _READERS = {
@@ -115,25 +120,48 @@ _REFUSALS = (
     LookupError,
     EOFError,
     MemoryError,
+    OverflowError,
     RecursionError,
     pickle.UnpicklingError,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     SafetensorError,
 )
 
 
-def _arrays_in(value: Any, way: str = "") -> Iterator[tuple[str, np.ndarray]]:
-    """The arrays in nested containers, each with the way to it; plain values are passed over."""
-    if isinstance(value, _ArrayState):
-        yield way, value.array()
-    elif isinstance(value, (dict, list, tuple)):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for name, inner in items:
-            yield from _arrays_in(inner, f"{way}/{name}" if way else str(name))
-    elif not isinstance(value, (str, bytes, int, float, bool, type(None))):
-        raise pickle.UnpicklingError(
-            f"it holds a {type(value).__name__}; expected numpy arrays and plain values only"
-        )
+def _check_places(file: BinaryIO, size: int) -> None:
+    """Refuse a pickle that keeps a value in a place beyond its own length, and rewind the file.
+
+    Python makes room for all the places up to the one that is named: five bytes would fill the
+    memory.
+    """
+    for opcode, argument, _ in pickletools.genops(file):
+        if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument or 0) > size:
+            raise pickle.UnpicklingError(f"it keeps a value in place {argument} of its memory")
+    file.seek(0)
+
+
+class _Walk:
+    """A walk through nested containers, which may hold one container many times."""
+
+    def __init__(self) -> None:
+        self.left = _VALUES
+
+    def arrays_in(self, value: Any, way: str = "") -> Iterator[tuple[str, np.ndarray]]:
+        """The arrays, each with the way to it; plain values are passed over."""
+        self.left -= 1
+        if self.left < 0:
+            raise pickle.UnpicklingError(f"it holds more than {_VALUES:,} values")
+        if isinstance(value, _ArrayState):
+            yield way, value.array()
+        elif isinstance(value, (dict, list, tuple)):
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            for name, inner in items:
+                yield from self.arrays_in(inner, f"{way}/{name}" if way else str(name))
+        elif not isinstance(value, (str, bytes, int, float, bool, type(None))):
+            raise pickle.UnpicklingError(
+                f"it holds a {type(value).__name__}; expected numpy arrays and plain values only"
+            )
 
 
 class _DtypeState:
@@ -202,7 +230,7 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-_STAND_INS = {
+_STAND_INS: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): _ArrayState,
     ("numpy", "dtype"): _DtypeState,
     ("_codecs", "encode"): _encode,
@@ -220,4 +248,7 @@ class _ArrayUnpickler(pickle.Unpickler):
             raise pickle.UnpicklingError(
                 f"it asks for {module}.{name}; a pickle may hold numpy arrays and plain values only"
             )
-        return _STAND_INS[module, name]
+        stand_in = _STAND_INS[module, name]
+        # A pickle may write to a function that it has got: each gets one of its own. Classes with
+        # a __setstate__ cannot be written to.
+        return stand_in if isinstance(stand_in, type) else lambda *args: stand_in(*args)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Muon, Optimizer
 
 from binding_lib.checkpoints import part_of
-from binding_lib.checks import check_choice, check_count
+from binding_lib.checks import check_choice, check_count, check_number
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,11 @@ class OptimisationConfig:
         check_choice("optimizer", self.optimizer, ("muon", "adamw"))
         check_choice("precision", self.precision, ("auto", "bf16", "fp32"))
         for name in ("steps", "n_scenes", "evaluate_every", "exam_scenes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            check_count(name, getattr(self, name))
+        for name in ("matrix_rate", "rate", "embedding_rate", "weight_decay"):
+            check_number(name, getattr(self, name))
+        for name in ("warmup", "hold"):
+            check_number(name, getattr(self, name), most=1)
 
     def rate_factor(self, step: int) -> float:
         """What learning rates are multiplied by at a step (counted from 0)."""

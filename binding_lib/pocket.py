@@ -268,12 +268,11 @@ def load_pocket_clip(folder: str | os.PathLike[str], device: str = "auto") -> Tr
         split = ObjectSplit(space, np.array(record["train_objects"]), held_out)
         model = PocketClip(PocketClipConfig(**record["model"]), space)
         model.load_state_dict(part_of(tensors, "model."))
-        history = pd.DataFrame(record["history"])
-        training, seed = record["training"], record["seed"]
+        history = pd.DataFrame(record["history"]).astype({"step": int})
+        trained = TrainedPocketClip(model, split, history, record["training"], record["seed"])
     except (KeyError, TypeError, RuntimeError, ValueError) as error:
         raise ValueError(
             f"the checkpoint in {os.fspath(folder)!r} is not one of a pocket pair: {error}"
         ) from error
-    return TrainedPocketClip(
-        model.to(resolve_device(device)).eval(), split, history, training, seed
-    )
+    model.to(resolve_device(device)).eval()
+    return trained

@@ -7,7 +7,9 @@ Both operations use vectors that an additive decomposition fitted, and nothing o
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -84,8 +86,9 @@ def edit(
     Raises
     ------
     ValueError
-        As `replace_object`, and if embeddings and scenes do not match, or the decomposition never
-        saw an object that is taken out or put in.
+        As `replace_object`, and if embeddings do not match the scenes or the decomposition, the
+        strength is no finite number, or the decomposition never saw an object that is taken out or
+        put in.
 
     Examples
     --------
@@ -100,8 +103,13 @@ def edit(
     """
     Z = check_embeddings(embeddings, len(scenes))
     target = replace_object(scenes, slot, new_object)
+    if not isinstance(strength, Real) or not math.isfinite(strength):
+        raise ValueError(f"strength must be a finite number, got {strength!r}")
     # Everything but the exchanged object cancels.
-    return Z + strength * (decomposition.predict(target) - decomposition.predict(scenes))
+    step = decomposition.predict(target) - decomposition.predict(scenes)
+    if step.shape != Z.shape:  # numpy would stretch embeddings of one dimension
+        raise ValueError(f"fitted on {step.shape[1]} dimensions, got {Z.shape[1]}")
+    return Z + strength * step
 
 
 def remove(
@@ -144,9 +152,10 @@ def remove(
     Z = check_embeddings(embeddings, len(scenes))
     if permuted:
         scenes = scenes[np.random.default_rng(seed).permutation(len(scenes))]
-    # Each column of the model as an object of its own, so that a scene is the list of its columns.
-    columns, n_columns = _slot_columns(scenes, component)
-    listed = SceneSet(ConceptSpace({"column": [str(i) for i in range(n_columns)]}), columns)
+    # Each column that is used as an object of its own, so that a scene is the list of its columns.
+    used, columns = np.unique(_slot_columns(scenes, component), return_inverse=True)
+    space = ConceptSpace({"column": [str(column) for column in used]})
+    listed = SceneSet(space, columns.reshape(len(scenes), -1))
     fitted = AdditiveDecomposition("object", "least-squares").fit(listed, Z)
     left = Z - fitted.predict(listed)
     # Rounding errors are the same for all embeddings of a scene: probes would tell scenes by them.
@@ -263,15 +272,15 @@ def removal_table(train: Data, test: Data, seed: Seed = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _slot_columns(scenes: SceneSet, component: str) -> tuple[Int[np.ndarray, "N k"], int]:
-    """The columns that a scene switches on, those of each slot apart, and how many there are."""
+def _slot_columns(scenes: SceneSet, component: str) -> Int[np.ndarray, "N k"]:
+    """The columns that a scene switches on, those of each slot apart."""
     if component == OBJECT:
         columns, n = scenes.object_ids[:, :, None], scenes.space.n_objects
     else:
         offsets = np.cumsum([0, *scenes.space.sizes[:-1]])
         columns, n = scenes.values + offsets, sum(scenes.space.sizes)
     by_slot = columns + n * np.arange(scenes.n_slots)[:, None]  # (N, m, 1 or C)
-    return by_slot.reshape(len(scenes), -1), n * scenes.n_slots
+    return by_slot.reshape(len(scenes), -1)
 
 
 def _neighbours(scenes: SceneSet, seed: Seed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_tensors
 
-from binding_lib.embedding_files import load_embeddings
+from binding_lib.embedding_files import _STAND_INS, load_embeddings
 
 Z = np.random.default_rng(0).normal(size=(5, 3))
 
@@ -169,6 +169,10 @@ def test_the_hostile_files_would_do_harm(tmp_path, monkeypatch):
         b"(lp0\ng0\na.",  # a list that holds itself
         b"Pname\n.",  # a persistent id
         b"\x80\x04\x82\x01.",  # a code of the extension registry
+        b"\x80\x04\x8d" + b"\xff" * 8 + b"x.",  # a text longer than memory
+        b"\x80\x04\x95" + b"\xff" * 8 + b"N.",  # a frame longer than memory
+        b"\x80\x02Nr\x00\x00\x00\x80.",  # a value kept in place 2 ** 31
+        b"\x80\x02]q\x00" + 40 * b"]q\x01(h\x00h\x00e\x85q\x00" + b".",  # 2 ** 40 values
         b"",
         b"no pickle at all",
     ],
@@ -177,6 +181,27 @@ def test_written_by_hand(tmp_path, program):
     (tmp_path / "z.pkl").write_bytes(program)
     with pytest.raises(ValueError, match=r"cannot read embeddings from|holds 0 arrays"):
         load_embeddings(tmp_path / "z.pkl")
+
+
+def test_a_pickle_cannot_change_what_reads_the_next(tmp_path):
+    defaults = b"X\x0c\x00\x00\x00__defaults__X\x04\x00\x00\x00evil\x85"
+    for stand_in in (b"_codecs\nencode", b"numpy.core.multiarray\n_reconstruct"):
+        path = tmp_path / "z.pkl"
+        path.write_bytes(b"\x80\x02c" + stand_in + b"\nN}" + defaults + b"s\x86b.")
+        with pytest.raises(ValueError, match="it holds a function"):
+            load_embeddings(path)
+    assert not any(getattr(s, "__defaults__", None) for s in _STAND_INS.values())
+
+
+@pytest.mark.parametrize("shape", ["(-5, 1)", f"({2**70}, 1)", "("])
+def test_numpy_files_with_impossible_headers(tmp_path, shape):
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}".encode() + b"}" * (
+        shape != "("
+    )
+    size = len(header).to_bytes(2, "little")
+    (tmp_path / "z.npy").write_bytes(b"\x93NUMPY\x01\x00" + size + header)
+    with pytest.raises(ValueError, match="cannot read embeddings from"):
+        load_embeddings(tmp_path / "z.npy")
 
 
 @given(st.data())

@@ -160,6 +160,8 @@ def test_what_cannot_be_drawn_is_named_with_what_can(concepts, words):
         ({"jitter": float("nan")}, "jitter must be"),
         ({"overlap": 0.95}, "overlap must be from 0 to 0.9"),
         ({"seed": -1}, "seed"),
+        ({"seed": 2**32}, "seed must be an integer of at most 4294967295"),
+        ({"size": 2049}, "size must be an integer of at most 2048"),
         ({"style": "shaded", "jitter": 0.5}, "expected jitter 0"),
     ],
 )

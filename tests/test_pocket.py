@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -210,12 +211,31 @@ def test_a_saved_pair_loads_as_it_was(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "part", [{"history": []}, {"seed": "a"}, {"seed": -1}, {"training": 3}, {"sha256": None}]
+)
+def test_checkpoints_that_do_not_fit_together(tmp_path, part):
+    shutil.copytree(WEIGHTS / "low", tmp_path / "low")
+    file = tmp_path / "low" / "config.json"
+    config = json.loads(file.read_text()) | part
+    file.write_text(
+        json.dumps({name: value for name, value in config.items() if value is not None})
+    )
+    with pytest.raises(ValueError, match=r"damaged|not one of a pocket pair"):
+        load_pocket_clip(tmp_path / "low")
+
+
+@pytest.mark.parametrize(
     ("options", "match"),
     [
         ({"coverage": 1.0}, "no scene of two validation objects"),
         ({"stepz": 3}, "steps"),
         ({"n_concept_only": -1}, "n_concept_only"),
         ({"n_objects": 1}, "n_objects"),
+        ({"steps": "abc"}, "steps must be an integer of at least 1, got 'abc'"),
+        ({"steps": 1e3}, "steps must be an integer"),
+        ({"rate": -1}, "rate must be a finite number, at least 0, got -1"),
+        ({"matrix_rate": float("nan")}, "matrix_rate must be a finite number"),
+        ({"warmup": 2}, "warmup must be a finite number, from 0 to 1"),
     ],
 )
 def test_settings_out_of_range_are_refused(options, match):

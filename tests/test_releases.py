@@ -203,6 +203,39 @@ def test_pug_spare_as_first_published(tmp_path):
         load_release(tmp_path, world="desert")
 
 
+def test_transparent_pictures_lie_on_white(tmp_path):
+    write(tmp_path, "filename,object1_colour", "a.png,red", pictures=False)
+    clear = Image.new("RGBA", (2, 1), (0, 0, 255, 0))
+    clear.putpixel((1, 0), (255, 0, 0, 255))
+    clear.save(tmp_path / "a.png")
+    assert load_release(tmp_path).images(0).tolist() == [[[[255] * 3, [255, 0, 0]]]]
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.float32])
+def test_pictures_of_more_than_8_bits_are_refused(tmp_path, kind):
+    write(tmp_path, "filename,object1_colour", "a.tif,red", pictures=False)
+    Image.fromarray(np.full((2, 2), 0.5 if kind == np.float32 else 2**15, kind)).save(
+        tmp_path / "a.tif"
+    )
+    with pytest.raises(ValueError, match=r"unreadable pictures: row 2 .*expected 8 bits"):
+        load_release(tmp_path)
+
+
+@pytest.mark.parametrize("world", ["..", "../data", "/"])
+def test_a_world_s_pictures_lie_in_the_folder(tmp_path, world):
+    row = f"a.png,{world},Goat,Cat,red,blue,,"
+    folder = write(tmp_path / "data", SPARE_HEADER, row, pictures=False)
+    picture(tmp_path / "a.png")
+    with pytest.raises(ValueError, match=r"must lie in the folder: row 2 \(a\.png\)"):
+        load_release(folder)
+
+
+def test_names_that_no_disk_would_take_are_missing_pictures(tmp_path):
+    write(tmp_path, "filename,object1_colour", "x" * 300 + ",red", pictures=False)
+    with pytest.raises(ValueError, match="missing pictures: row 2"):
+        load_release(tmp_path)
+
+
 def test_every_fault_at_once_with_its_rows(tmp_path):
     rows = [
         "a.png,red,cube,blue,ball,1,0,0,1",

@@ -93,6 +93,12 @@ def test_wrong_edits():
         edit(Z, scenes, 0, 1.5, fitted)
     with pytest.raises(ValueError, match="got 9 embeddings for 144 scenes"):
         edit(Z[:9], scenes, 0, 1, fitted)
+    for d in (1, 7):
+        with pytest.raises(ValueError, match=f"fitted on 40 dimensions, got {d}"):
+            edit(Z[:, :d], scenes, 0, 1, fitted)
+    for strength in (np.nan, np.inf, "1", [1.0]):
+        with pytest.raises(ValueError, match="strength must be a finite number"):
+            edit(Z, scenes, 0, 1, fitted, strength)
     some = scenes[[0, 1, 12]]
     few = AdditiveDecomposition().fit(some, embed(some, vectors()))
     with pytest.raises(ValueError, match="fit never saw 'gray ring'"):
@@ -235,6 +241,13 @@ def test_scenes_of_one_object_and_scenes_without_neighbours(data):
     near = SceneSet(SPACE, [[0, 1], [0, 2]])
     with pytest.raises(ValueError, match="each of 2 edits needs an object that fit never saw"):
         edit_table((far[:1], Z[:1]), (near, Z[:2]))
+
+
+def test_removal_costs_what_occurs_and_not_what_might():
+    scenes = sample_scenes(ConceptSpace.grid(4, 40), 50)  # of 2.56 million objects
+    Z = np.random.default_rng(0).normal(size=(50, 8))
+    left = remove(Z, scenes, "object")
+    np.testing.assert_allclose(left, np.tile(Z.mean(axis=0), (50, 1)), atol=1e-9)
 
 
 def test_wrong_removals():

@@ -531,7 +531,7 @@ def test_spaces_that_cannot_be_trained_or_measured(space, coverage, message):
         ({"weight": 1}, "unknown setting 'weight'"),
         ({"optimizer": "sgd"}, "unknown optimizer 'sgd'"),
         ({"precision": "fp16"}, "unknown precision"),
-        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"steps": 0}, "steps must be an integer of at least 1, got 0"),
         ({"single_share": 2.0}, "single_share must be in"),
         ({"preset": "laptops"}, "Did you mean 'laptop'"),
     ],

@@ -12,12 +12,14 @@ from IPython.display import HTML
 from jaxtyping import UInt8
 from PIL import Image
 
-from binding_lib.checks import check_choice
+from binding_lib.checks import check_choice, check_count
 from binding_lib.encoders.base import check_images
 from binding_lib.scenes import SceneSet
 from binding_lib.views.flat import render_flat
 
 STYLES = ("flat", "shaded")
+
+_LARGEST = 2048  # pixels of a side: a shape's mask takes 256 times the memory of its pixels
 
 
 def render_images(
@@ -40,11 +42,11 @@ def render_images(
         cylinders and spheres on a ground plane, with shadows (`binding_lib.views.shaded`; it needs
         the package extra of that name).
     size : int
-        Pixels of a picture's side.
+        Pixels of a picture's side, at most 2048.
     seed : int
-        Decides all that varies. A scene's picture hangs on the scene and the seed alone, so the
-        same scene looks the same whatever else is drawn; another seed gives another picture
-        (of flat shapes, only with `jitter`).
+        Less than 2 ** 32. Decides all that varies. A scene's picture hangs on the scene and the
+        seed alone, so the same scene looks the same whatever else is drawn; another seed gives
+        another picture (of flat shapes, only with `jitter`).
     overlap : float
         From 0 to 0.9: about which share of an object's width its neighbour covers. In flat pictures
         the later slot is in front; in shaded ones the seed decides.
@@ -69,6 +71,8 @@ def render_images(
     >>> picture[16, 8].tolist(), picture[16, 24].tolist()  # left red, right blue
     ([173, 35, 35], [42, 75, 215])
     """
+    check_count("size", size, most=_LARGEST)
+    check_count("seed", seed, least=0, most=2**32 - 1)
     if check_choice("picture style", style, STYLES) == "flat":
         return render_flat(scenes, size, seed, jitter, overlap)
     if jitter:

@@ -75,13 +75,13 @@ class Release:
     notes: tuple[str, ...] = ()
 
     def images(
-        self, rows: slice | Sequence[int] | np.ndarray = slice(None), size: int | None = None
+        self, rows: int | slice | Sequence[int] | np.ndarray = slice(None), size: int | None = None
     ) -> UInt8[np.ndarray, "n H W 3"]:
-        """Open pictures.
+        """Open pictures; what is transparent in them becomes white.
 
         Parameters
         ----------
-        rows : slice, list of rows or boolean mask
+        rows : row, slice, list of rows or boolean mask
             Which scenes; all by default.
         size : int, optional
             Scale them to size × size pixels. Without it they must all have one size.
@@ -93,7 +93,7 @@ class Release:
         """
         if size is not None:
             check_count("size", size)
-        chosen = np.arange(len(self.image_paths))[rows]
+        chosen = np.atleast_1d(np.arange(len(self.image_paths))[rows])
         if not len(chosen):
             raise ValueError("got no rows; expected at least one picture to open")
         jobs = [(self.image_paths[row], size) for row in chosen]
@@ -154,7 +154,7 @@ def load_release(
     """
     folder = Path(folder)
     files = [folder / name for name in (LABELS, SPARE_LABELS)]
-    file = next((path for path in files if path.exists()), None)
+    file = next((path for path in files if path.is_file()), None)
     if file is None:
         raise FileNotFoundError(f"found no {LABELS} (nor {SPARE_LABELS}) in {folder}")
     faults = Faults(folder)
@@ -213,12 +213,12 @@ def _find_pictures(folder: Path, rows: Rows, faults: Faults) -> list[Path]:
         if not name:
             faults.add("empty cells", number, "filename")
             continue
-        relative = PurePosixPath(name)
-        if relative.is_absolute() or ".." in relative.parts:
+        parts = ("", "images", *([world] if (world := row.get("world_name")) else []))
+        if any(_leaves(part) for part in (name, *parts)):
             faults.add("pictures must lie in the folder", number, name)
             continue
-        places = (folder, folder / "images", folder / row.get("world_name", ""))
-        path = next((p / relative for p in places if (p / relative).is_file()), None)
+        places = (folder / part / name for part in parts)
+        path = next((place for place in places if os.path.isfile(place)), None)
         if path is None:
             faults.add("missing pictures", number, name)
         elif path in found:
@@ -233,6 +233,12 @@ def _find_pictures(folder: Path, rows: Rows, faults: Faults) -> list[Path]:
         if reason:
             faults.add("unreadable pictures", number, f"{path.name}: {reason}")
     return list(found)
+
+
+def _leaves(name: str) -> bool:
+    """Whether a path leads out of the folder that it starts in."""
+    path = PurePosixPath(name)
+    return path.is_absolute() or ".." in path.parts
 
 
 def _correction(
@@ -274,7 +280,11 @@ def _renamed(space: ConceptSpace, rename: Mapping[str, Mapping[str, str]]) -> Co
 
 def _open(path: Path, size: int | None) -> UInt8[np.ndarray, "H W 3"]:
     with Image.open(path) as image:
-        picture = ImageOps.exif_transpose(image).convert("RGB")  # as a camera was held
+        picture = ImageOps.exif_transpose(image)  # as a camera was held
+        if picture.has_transparency_data:
+            page = Image.new("RGBA", picture.size, "white")
+            picture = Image.alpha_composite(page, picture.convert("RGBA"))
+        picture = picture.convert("RGB")
         if size is not None:
             picture = picture.resize((size, size), Image.Resampling.BICUBIC)
         return np.asarray(picture)
@@ -284,6 +294,8 @@ def _reason_unreadable(path: Path) -> str:
     """Why a picture cannot be read; nothing if it can."""
     try:
         with Image.open(path) as image:
+            if image.mode[0] in "IF":  # as RGB nearly all of it would be white, or black
+                return f"its numbers are of kind {image.mode}; expected 8 bits for each colour"
             if image.format == "PNG":
                 image.verify()  # its checksums, without decoding it
             else:
