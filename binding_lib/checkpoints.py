@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -66,7 +67,10 @@ def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[dict[str, Tensor], 
             f"the checkpoint in {where!r} is damaged: {config['tensors']} is cut or altered "
             f"(its SHA-256 is not the one in {CONFIG})"
         )
-    return load(content), config
+    try:
+        return load(content), config
+    except SafetensorError as error:
+        raise ValueError(f"the checkpoint in {where!r} is damaged: {error}") from error
 
 
 def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -211,7 +211,7 @@ def decompose_captions(
     encoder : Encoder
         One that encodes text.
     n_scenes : int
-        Random scenes in all, at least 10; the last tenth is for testing.
+        Random scenes in all, at least 20; the last tenth is for testing.
     n_objects : int
         Objects a scene.
     probes : bool
@@ -224,7 +224,7 @@ def decompose_captions(
     ValueError
         If the encoder reads no text, or there are too few scenes to fit and to test.
     """
-    check_count("n_scenes", n_scenes, least=10)
+    check_count("n_scenes", n_scenes, least=20)
     space = text_space()
     scenes = sample_scenes(space, n_scenes, n_objects, seed=seed)
     alone = all_scenes(space, n_objects=1)
@@ -247,7 +247,7 @@ def decompose_images(
     encoder : Encoder
         One that encodes images.
     scenes : SceneSet
-        At least 10, in any order.
+        At least 20, in any order, made of few enough objects that each occurs again and again.
     images : ndarray of uint8, shape (N, H, W, 3)
         A picture of each scene: rendered, or opened by `Release.images`.
     singles : (SceneSet, ndarray of uint8), optional
@@ -264,7 +264,7 @@ def decompose_images(
         If the encoder sees no images, scenes and images differ in number, or there are too few
         scenes to fit and to test.
     """
-    check_count("the number of scenes", len(scenes), least=10)
+    check_count("the number of scenes", len(scenes), least=20)
     Z = check_embeddings(encoder.encode_images(images), len(scenes))
     order = np.random.default_rng(seed).permutation(len(scenes))
     alone = None if singles is None else (singles[0], encoder.encode_images(singles[1]))

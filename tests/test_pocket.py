@@ -1,5 +1,6 @@
 """The pocket image-text pair: what training shows it, and what the shipped pairs can do."""
 
+import hashlib
 import json
 import re
 import shutil
@@ -211,10 +212,19 @@ def test_a_saved_pair_loads_as_it_was(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "part", [{"history": []}, {"seed": "a"}, {"seed": -1}, {"training": 3}, {"sha256": None}]
+    "part",
+    [
+        {"history": []},
+        {"seed": "a"},
+        {"seed": -1},
+        {"training": 3},
+        {"sha256": None},
+        {"tensors": "empty", "sha256": hashlib.sha256(b"").hexdigest()},
+    ],
 )
 def test_checkpoints_that_do_not_fit_together(tmp_path, part):
     shutil.copytree(WEIGHTS / "low", tmp_path / "low")
+    (tmp_path / "low" / "empty").touch()
     file = tmp_path / "low" / "config.json"
     config = json.loads(file.read_text()) | part
     file.write_text(

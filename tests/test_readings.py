@@ -182,10 +182,10 @@ def test_captions_that_cannot_be_decomposed():
 
     with pytest.raises(ValueError, match="'blind' encodes images only"):
         decompose_captions(Blind(), 100)
-    with pytest.raises(ValueError, match="n_scenes must be an integer of at least 10, got 9"):
-        decompose_captions(HashEncoder(), 9)
+    with pytest.raises(ValueError, match="n_scenes must be an integer of at least 20, got 19"):
+        decompose_captions(HashEncoder(), 19)
     with pytest.raises(ValueError, match="fit on more scenes"):
-        decompose_captions(HashEncoder(), 10)
+        decompose_captions(HashEncoder(), 20)
 
 
 # --- pictures
@@ -241,8 +241,8 @@ def test_pictures_that_cannot_be_decomposed():
         decompose_images(HashEncoder(), scenes, images)
     with pytest.raises(ValueError, match="got 63 embeddings for 64 scenes"):
         decompose_images(SquareSumEncoder(), scenes, images[:63])
-    with pytest.raises(ValueError, match="the number of scenes must be an integer of at least 10"):
-        decompose_images(SquareSumEncoder(), scenes[:9], images[:9])
+    with pytest.raises(ValueError, match="the number of scenes must be an integer of at least 20"):
+        decompose_images(SquareSumEncoder(), scenes[:19], images[:19])
 
 
 # --- the widget for a live kernel
