@@ -43,7 +43,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/codespell README.md book/*.md book/api book/_ext notebooks binding_lib tests
+	$(BIN)/codespell *.md book/*.md book/api book/_ext notebooks binding_lib tests
 
 serve: book
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
@@ -70,6 +70,6 @@ $(VENDOR): package-lock.json book/_ext/npm_scripts.py | $(INSTALLED)
 	$(BIN)/python book/_ext/npm_scripts.py
 	@touch $@
 
-$(BOOK): $(SOURCES) $(wildcard notebooks/*.ipynb) $(VENDOR)
+$(BOOK): $(SOURCES) $(wildcard notebooks/*.ipynb notebooks/quizzes/*.json) $(VENDOR)
 	$(BIN)/jupyter-book build . --all -W --keep-going --quiet
 	@touch $@

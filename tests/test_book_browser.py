@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 NAMES = [str(page.relative_to(BOOK)) for page in PAGES]
 CHAPTERS = [name for name in NAMES if name.startswith("notebooks/")]
 SCREENSHOTS = ROOT / "_build" / "screenshots"
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
 FLAGS = [
     "--no-sandbox",  # a container's root user may not sandbox
@@ -122,6 +123,20 @@ FAINT_TEXT = """() => {
 }"""
 
 
+# What axe-core, the checker of accessibility, calls a serious or critical fault.
+SERIOUS_FAULTS = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
+  .filter(fault => ["serious", "critical"].includes(fault.impact))
+  .flatMap(fault => fault.nodes.map(node => `${fault.id}: ${node.html.slice(0, 120)}`))"""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", NAMES)
+def test_everybody_can_use_the_page(browser, address, name, view):
+    with opened(browser, address, name, view) as page:
+        page.add_script_tag(path=AXE)
+        assert page.evaluate(SERIOUS_FAULTS) == []
+
+
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("name", NAMES)
 def test_page_is_whole(browser, address, name, view):
@@ -188,3 +203,84 @@ def test_dark_and_light_differ(browser, address):
         with opened(browser, address, "book/welcome.html", view) as page:
             grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert grounds[0] != grounds[1]
+
+
+@pytest.mark.parametrize("view", ["light", "dark"])
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_chapter_prints_with_its_figures(browser, address, name, view):
+    paper = 720  # pixels between the margins of an A4 page
+    with opened(browser, address, name, view) as page:
+        page.set_viewport_size({"width": paper, "height": 1000})
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        page.wait_for_timeout(200)
+        page.add_script_tag(path=AXE)
+        assert page.evaluate(FAINT_TEXT) == []
+        assert page.evaluate(SERIOUS_FAULTS) == []
+        ground = "getComputedStyle(document.body).backgroundColor"
+        assert page.evaluate(ground) == "rgb(255, 255, 255)"
+        for furniture in (".bd-sidebar-primary", ".bd-header-article", ".prev-next-footer"):
+            assert not page.locator(furniture).first.is_visible(), furniture
+        figures = page.locator(".vega-embed svg.marks, .cell_output img, .bd-article > figure img")
+        drawn = [figure for figure in figures.all() if figure.is_visible()]
+        assert len(drawn) == figures.count() > 0
+        boxes = [figure.bounding_box() for figure in drawn]
+        assert [box for box in boxes if box["x"] < 0 or box["x"] + box["width"] > paper] == []
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.evaluate("document.documentElement.dataset.theme") == view
+
+
+QUIZZES = [
+    name
+    for name in CHAPTERS
+    if "```{quiz}" in (ROOT / name).with_suffix(".md").read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", QUIZZES)
+def test_a_quiz_is_answered_by_keyboard(browser, address, name, view):
+    with opened(browser, address, name, view) as page:
+        answers = page.locator(".quiz details")
+        assert answers.count() >= 15
+        assert page.locator(".quiz details[open]").count() == 0
+        reasons = (
+            answers.nth(0)
+            .locator("p", has_text="Right.")
+            .or_(answers.nth(0).locator("p", has_text="Not quite."))
+        )
+        assert not reasons.first.is_visible()
+        answers.nth(0).locator("summary").focus()
+        page.keyboard.press("Enter")
+        reasons.first.wait_for(state="visible")
+        page.keyboard.press("Tab")
+        assert answers.nth(1).locator("summary").evaluate("s => s === document.activeElement")
+
+
+@pytest.mark.slow
+def test_search_finds_every_word_of_the_glossary(browser, address):
+    with opened(browser, address, "book/glossary.html", "light") as page:
+        terms = page.locator("dl.glossary dt").all_inner_texts()
+    assert len(terms) > 30
+    lost = []
+    with opened(browser, address, "search.html", "light") as page:
+        for term in terms:
+            word = term.strip().removesuffix("#").strip()
+            page.evaluate("document.getElementById('search-results').replaceChildren()")
+            page.evaluate("word => Search.performSearch(word)", word)
+            summary = page.locator(".search-summary")
+            summary.filter(has_text="found").or_(summary.filter(has_text="match")).wait_for()
+            if page.locator("#search-results a[href*='book/glossary.html']").count() == 0:
+                lost.append(word)
+        page.wait_for_load_state("networkidle")  # the search still reads the pages that it found
+    assert lost == []
+
+
+def test_a_page_that_is_not_there(browser, address):
+    with opened(browser, address, "404.html", "light") as page:
+        assert page.get_by_role("heading", name="There is no such page").is_visible()
+        links = page.locator(".bd-sidebar-primary a[href]").evaluate_all(
+            "links => links.map(link => link.getAttribute('href'))"
+        )
+    assert len(links) > 10
+    assert all(link.startswith("/") for link in links)

@@ -36,7 +36,8 @@ def is_dead(page: Path, address: str) -> bool:
     url = urlsplit(address)
     if url.scheme or url.netloc:
         return False
-    target = (page.parent / unquote(url.path)).resolve() if url.path else page
+    start = BOOK if url.path.startswith("/") else page.parent  # 404.html begins at the root
+    target = (start / unquote(url.path).lstrip("/")).resolve() if url.path else page
     if url.fragment and target.suffix == ".html" and target.exists():
         return unquote(url.fragment) not in anchors(target)
     return not target.exists()
