@@ -1,9 +1,9 @@
 """Record how well rules and lists of cases give an encoder's embeddings: `recorded/complexity.csv`.
 
-    python benchmarks/record_complexity.py FOLDER [--encoder NAME]
+    python benchmarks/record_complexity.py FOLDER [--encoder NAME] [--approximator NAME]
 
-fits every approximator below to every encoder, or to one, keeps each fit's row in FOLDER, and
-writes the table into the package. Stopped and started again, it fits only what is missing.
+fits every approximator below to every encoder, or only those named, keeps each fit's row in FOLDER,
+and writes the table into the package. Stopped and started again, it fits only what is missing.
 
 About 8,000 scenes an encoder keep it at about 80 minutes of one core. Cheap approximators are
 fitted at more coverages than costly ones, and the widest networks at fewest: see `PLAN`. Seed 0
@@ -23,15 +23,13 @@ import pandas as pd
 import typer
 from tqdm import tqdm
 
-import binding_lib
 from binding_lib.approximators import make_approximator
 from binding_lib.complexity import COLUMNS, complexity_curve, real_curve
 from binding_lib.concepts import ObjectSplit
 from binding_lib.curve_data import CurveData, curve_data
 from binding_lib.files import atomic_path
+from binding_lib.recorded import record
 from binding_lib.trained import load_dual_encoder
-
-TABLE = Path(binding_lib.__file__).parent / "recorded" / "complexity.csv"
 
 CHEAP = (
     "additive",
@@ -78,7 +76,7 @@ def fit_split(
     return pd.concat([real.dropna(axis=1), curve]).assign(split=kind)
 
 
-def record(encoder: str, folder: Path) -> None:
+def record_encoder(encoder: str, folder: Path, only: str | None) -> None:
     """Make the table of one encoder, and add to its file and the package's after each split."""
     plan = PLAN[encoder]
     # What is compared most comes first: every approximator, many training objects.
@@ -90,12 +88,16 @@ def record(encoder: str, folder: Path) -> None:
         data = curve_data(encoder, drawn, [seed])
         for split in tqdm(drawn, desc=f"{encoder}, seed {seed}", unit="split"):
             names = CHEAP if seed else names_at(split, plan)
+            names = [name for name in names if only in (None, name)]
             parts.append(fit_split(data, names, split, seed, folder / "rows"))
             table = pd.concat(parts).sort_values(["split", "seed", "coverage"], kind="stable")
             table = table.assign(encoder=encoder)[["encoder", "split", *COLUMNS]]
-            write(table, folder / f"{encoder.replace('/', '-')}.csv")
+            table = rounded(table)
+            with atomic_path(folder / f"{encoder.replace('/', '-')}.csv") as temporary:
+                table.to_csv(temporary, index=False)
             files = [folder / f"{name.replace('/', '-')}.csv" for name in PLAN]
-            write(pd.concat([pd.read_csv(file) for file in files if file.exists()]), TABLE)
+            tables = [pd.read_csv(file) for file in files if file.exists()]
+            record("complexity", rounded(pd.concat(tables)))
 
 
 def names_at(split: float | ObjectSplit, plan: Coverages) -> list[str]:
@@ -105,20 +107,19 @@ def names_at(split: float | ObjectSplit, plan: Coverages) -> list[str]:
     return [name for group, at in groups if own or split in at for name in group]
 
 
-def write(table: pd.DataFrame, file: Path) -> None:
-    """Write a table, rounded; whole numbers stay whole."""
-    table = table.round(4).astype({"n_parameters": "Int64"})
-    with atomic_path(file) as temporary:
-        table.to_csv(temporary, index=False)
+def rounded(table: pd.DataFrame) -> pd.DataFrame:
+    """Round a table; whole numbers stay whole."""
+    return table.round(4).astype({"n_parameters": "Int64"})
 
 
 def main(
     folder: Annotated[Path, typer.Argument(help="Where finished rows are kept.")],
     encoder: Annotated[str | None, typer.Option(help="Only this one.")] = None,
+    approximator: Annotated[str | None, typer.Option(help="Only this one.")] = None,
 ) -> None:
     """Fit what is missing, and write the table."""
     for name in PLAN if encoder is None else [encoder]:
-        record(name, folder)
+        record_encoder(name, folder, approximator)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ is missing. It takes about an hour on two cores.
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,14 +20,12 @@ import torch
 import typer
 from tqdm import tqdm
 
-import binding_lib
 from binding_lib import ConceptSpace, train_dual_encoder
 from binding_lib.files import atomic_path
 from binding_lib.recognition import recognised
+from binding_lib.recorded import record
 from binding_lib.scenes import SceneSet
 from binding_lib.trained import TrainedDualEncoder
-
-RECORDED = Path(binding_lib.__file__).parent / "recorded"
 
 ALL = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # Spaces as (concepts, values), and how they are trained; the coverages to train at, and those near
@@ -112,8 +111,7 @@ def train_one(run: dict[str, Any]) -> dict[str, Any]:
 def write_tables(rows: list[dict[str, Any]]) -> None:
     """Write the package's tables from the rows."""
     table = pd.DataFrame(rows).drop(columns=["by_object", "train"], errors="ignore")
-    with atomic_path(RECORDED / "coverage.csv") as temporary:
-        table.to_csv(temporary, index=False)
+    record("coverage", table)
     cells = [
         pd.DataFrame({"accuracy": row["by_object"]})
         .assign(coverage=row["coverage"], object=range(len(row["by_object"])))
@@ -121,17 +119,20 @@ def write_tables(rows: list[dict[str, Any]]) -> None:
         for row in rows
         if "by_object" in row
     ]
-    with atomic_path(RECORDED / "coverage_objects.csv") as temporary:
-        pd.concat(cells)[["coverage", "object", "seen", "accuracy"]].to_csv(temporary, index=False)
+    if cells:
+        record("coverage_objects", pd.concat(cells)[["coverage", "object", "seen", "accuracy"]])
 
 
 def main(
     folder: Annotated[Path, typer.Argument(help="Where finished rows are kept.")],
     part: Annotated[str, typer.Option(help="Train only this part, as K/N: 1/2, 2/2.")] = "1/1",
+    only: Annotated[
+        str, typer.Option(help="Which models, as C-V-TRAINING-COVERAGE-SEED with wildcards.")
+    ] = "*",
 ) -> None:
-    """Train what is missing, then write the tables of all that is there."""
+    """Train what is missing, then write the tables of all that is wanted and there."""
     k, n = map(int, part.split("/"))
-    wanted = runs()
+    wanted = [run for run in runs() if fnmatch(file_name(run), f"{only}.json")]
     files = [folder / file_name(run) for run in wanted]
     for run, file in tqdm(list(zip(wanted, files, strict=True))[k - 1 :: n], unit="model"):
         if not file.exists():

@@ -17,13 +17,11 @@ import pandas as pd
 import torch
 import typer
 
-import binding_lib
 from binding_lib import ConceptSpace, train_dual_encoder
 from binding_lib.exams import Exam
 from binding_lib.files import atomic_path
+from binding_lib.recorded import record
 from binding_lib.trained import TrainedDualEncoder
-
-RECORDED = Path(binding_lib.__file__).parent / "recorded"
 
 SPACE = ConceptSpace.grid(n_concepts=3, n_values=50)
 COVERAGES = (0.4, 0.2, 0.3, 0.5, 0.1)
@@ -83,8 +81,7 @@ def main(
             with atomic_path(file) as temporary:
                 temporary.write_text(json.dumps(row))
             rows = [json.loads(f.read_text()) for f in sorted(folder.glob("*.json"))]
-            with atomic_path(RECORDED / "coverage_large.csv") as temporary:
-                pd.DataFrame(rows).to_csv(temporary, index=False)
+            record("coverage_large", pd.DataFrame(rows))
 
 
 if __name__ == "__main__":

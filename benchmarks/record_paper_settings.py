@@ -16,11 +16,8 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-import binding_lib
 from binding_lib import ConceptSpace, train_dual_encoder
-from binding_lib.files import atomic_path
-
-TABLE = Path(binding_lib.__file__).parent / "recorded" / "paper_settings.csv"
+from binding_lib.recorded import record
 
 SIZE: dict[str, Any] = {
     "width": 64,
@@ -71,8 +68,7 @@ def main(
         train(only, folder)
         return
     table = pd.concat([train(name, folder) for name in RUNS])
-    with atomic_path(TABLE) as temporary:
-        table.round(4).to_csv(temporary, index=False)
+    record("paper_settings", table.round(4))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from binding_lib import recorded as module
-from binding_lib.recorded import RECORD_VARIABLE, agrees_with_recorded, recorded
+from binding_lib.recorded import RECORD_VARIABLE, agrees_with_recorded, record, recorded
 
 NOW = pd.DataFrame(
     {
@@ -21,8 +21,8 @@ NOW = pd.DataFrame(
 def folder(tmp_path, monkeypatch):
     """A folder of its own, with NOW recorded as "mine"."""
     monkeypatch.setattr(module, "_FOLDER", tmp_path)
-    monkeypatch.setenv(RECORD_VARIABLE, "1")
-    assert agrees_with_recorded("mine", NOW).startswith("All 3 values agree")
+    monkeypatch.setenv(RECORD_VARIABLE, str(tmp_path))
+    assert agrees_with_recorded("mine", NOW) == "3 values are recorded in mine.csv."
     monkeypatch.delenv(RECORD_VARIABLE)
     return tmp_path
 
@@ -65,9 +65,21 @@ def test_recording_keeps_keys_and_values(folder):
 
 
 def test_recording_replaces(folder, monkeypatch):
-    monkeypatch.setenv(RECORD_VARIABLE, "1")
+    monkeypatch.setenv(RECORD_VARIABLE, str(folder))
     agrees_with_recorded("mine", NOW[:1])
     assert len(recorded("mine")) == 1
+
+
+def test_tables_of_another_folder_and_none_of_the_package_beside_them(tmp_path, monkeypatch):
+    monkeypatch.setenv(RECORD_VARIABLE, str(tmp_path))
+    assert record("large", NOW, compressed=True) == tmp_path / "large.csv.gz"
+    pd.testing.assert_frame_equal(recorded("large", tmp_path), NOW)
+    once = (tmp_path / "large.csv.gz").read_bytes()
+    record("large", NOW, compressed=True)
+    assert (tmp_path / "large.csv.gz").read_bytes() == once
+    assert len(recorded("pocket")) > 0  # reading is from the package unless a folder is named
+    with pytest.raises(ValueError, match="recorded table 'pocket'"):
+        recorded("pocket", tmp_path)
 
 
 def test_agreement_within_a_tolerance_and_in_any_order(folder):

@@ -6,6 +6,7 @@ chapter compares them with the recorded table by a tolerance instead of letter b
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
@@ -18,25 +19,57 @@ from binding_lib.files import atomic_path
 _FOLDER = Path(__file__).parent
 
 RECORD_VARIABLE = "BINDING_LIB_RECORD"
-"""While this variable is set, `agrees_with_recorded` writes the table before it compares."""
+"""While this variable names a folder, `agrees_with_recorded` writes its table there instead."""
 
 
-def recorded(name: str) -> pd.DataFrame:
+def recorded(name: str, folder: str | os.PathLike[str] | None = None) -> pd.DataFrame:
     """Read a table that ships with the course, such as "published_level_one".
+
+    Parameters
+    ----------
+    name : str
+    folder : path, optional
+        Where `record` wrote other tables; the package's own otherwise.
 
     Raises
     ------
     ValueError
         If there is none of that name; the nearest name is given.
     """
-    file = _FOLDER / f"{name}.csv"
-    if not file.exists():
-        raise unknown_name("recorded table", name, sorted(f.stem for f in _FOLDER.glob("*.csv")))
-    return pd.read_csv(file)
+    tables = {f.name.partition(".")[0]: f for f in sorted(Path(folder or _FOLDER).glob("*.csv*"))}
+    if name not in tables:
+        raise unknown_name("recorded table", name, list(tables))
+    return pd.read_csv(tables[name])
+
+
+def record(name: str, table: pd.DataFrame, compressed: bool = False) -> Path:
+    """Write a table into the package, or into the folder that `RECORD_VARIABLE` names.
+
+    Parameters
+    ----------
+    name : str
+    table : DataFrame
+    compressed : bool
+        By gzip, for tables of many rows.
+
+    Returns
+    -------
+    Path
+        Of the file.
+    """
+    folder = Path(os.environ.get(RECORD_VARIABLE) or _FOLDER)
+    file = folder / f"{name}.csv{'.gz' if compressed else ''}"
+    content = table.to_csv(index=False).encode()
+    with atomic_path(file) as temporary:
+        # Without a time inside, so that equal tables give equal files.
+        temporary.write_bytes(gzip.compress(content, mtime=0) if compressed else content)
+    return file
 
 
 def agrees_with_recorded(name: str, table: pd.DataFrame, tolerance: float = 0.03) -> str:
     """Compare the "value" column of a table made now with the recorded one.
+
+    While `RECORD_VARIABLE` names a folder, the table is recorded there and compared with nothing.
 
     Parameters
     ----------
@@ -63,8 +96,7 @@ def agrees_with_recorded(name: str, table: pd.DataFrame, tolerance: float = 0.03
     if (twice := now.duplicated(keys)).any():
         raise ValueError(f"expected one value a row, got some again:\n{now[twice].to_string()}")
     if os.environ.get(RECORD_VARIABLE):
-        with atomic_path(_FOLDER / f"{name}.csv") as temporary:
-            now.round(4).to_csv(temporary, index=False)
+        return f"{len(now)} values are recorded in {record(name, now.round(4)).name}."
     then = recorded(name)
     if set(then) != set(now):
         raise ValueError(f"expected the columns {list(then)} of {name!r}, got {list(now)}")
