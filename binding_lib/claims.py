@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+import os
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from binding_lib.checks import unknown_name
+from binding_lib.claim_readings import READINGS, Measured, Reader
+from binding_lib.recorded import recorded
+
+FILE = Path(__file__).parent / "recorded" / "claims.toml"
+"""The claims, in the order of the chapters; its keys are the attributes of `Claim`."""
 
 REPRODUCED = "reproduced"
 PARTLY = "partly"
 NOT_REPRODUCED = "not reproduced"
 NEEDS_WEIGHTS = "needs weights that this machine has not"
 VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NEEDS_WEIGHTS)
-
-
-class Measured(NamedTuple):
-    """Our number for a claim; the ends of its interval are NaN where none was made."""
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -36,21 +35,26 @@ class Claim:
         A short name, to ask for it.
     statement : str
     where : str
-        The section of the paper's facts that publishes it, by its subject.
+        The part of the paper that publishes it, by its subject.
     published : str
         The published value, or the shape of a result.
     ours : str
         What our number is, and which model and data stand in for the published ones.
     chapter : str
         The notebook that tells of it.
-    command : str
-        Makes the number anew.
-    measure : callable, or None
-        Reads our number off the recorded tables. None: it needs weights or data that are not here.
+    measure : dict
+        How our number is read off the recorded tables: ``by`` names one of
+        `binding_lib.claim_readings.READINGS`, the other entries are its arguments. Empty: it needs
+        weights or data that are not here.
     reproduced : (float, float)
         Between these, ends included, our number agrees with the claim.
     partly : (float, float)
         Between these it agrees in part.
+    rerun : str
+        A command that records the tables anew, run where the course lies. FOLDER stands for a
+        folder of one's own, in which a command that was stopped finds what it had.
+    minutes : float
+        About as long it takes on two cores.
     why : str
         What makes the difference, where there is one.
     """
@@ -61,11 +65,25 @@ class Claim:
     published: str
     ours: str
     chapter: str
-    command: str
-    measure: Callable[[], Measured] | None = None
+    measure: dict[str, Any] = field(default_factory=dict)
     reproduced: tuple[float, float] = (math.nan, math.nan)
     partly: tuple[float, float] = (math.nan, math.nan)
+    rerun: str = ""
+    minutes: float = math.nan
     why: str = ""
+
+    def number(self, read: Reader = recorded) -> Measured | None:
+        """Read our number off recorded tables; None if nothing here measures it.
+
+        Raises
+        ------
+        ValueError
+            If the tables lack it.
+        """
+        if not self.measure:
+            return None
+        arguments = dict(self.measure)
+        return READINGS[arguments.pop("by")](read, **arguments)
 
     def verdict(self, measured: Measured | None) -> str:
         """Compare our number with the ranges; one of `VERDICTS`."""
@@ -77,35 +95,79 @@ class Claim:
         return NOT_REPRODUCED
 
 
-def load_claims(name: str | None = None) -> pd.DataFrame:
+def read_claims(file: str | os.PathLike[str] = FILE) -> dict[str, Claim]:
+    """Read the claims of a file, by their names.
+
+    Raises
+    ------
+    ValueError
+        If an entry lacks a key, or has one that is unknown, or two claims have one name.
+    """
+    entries = tomllib.loads(Path(file).read_text(encoding="utf-8"))["claim"]
+    claims = {}
+    for entry in entries:
+        try:
+            claim = Claim(**entry)
+        except TypeError as error:
+            raise ValueError(f"claim {entry.get('name')!r} in {Path(file).name}: {error}") from None
+        if claim.measure and claim.measure.get("by") not in READINGS:
+            raise ValueError(
+                f"claim {claim.name!r} is measured by {claim.measure.get('by')!r}, "
+                f"expected one of {list(READINGS)}"
+            )
+        if claim.name in claims:
+            raise ValueError(f"two claims have the name {claim.name!r}")
+        claims[claim.name] = claim
+    return claims
+
+
+def find_claim(name: str) -> Claim:
+    """Find a claim by its name.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name; the nearest name is given.
+    """
+    claims = read_claims()
+    if name not in claims:
+        raise unknown_name("claim", name, list(claims))
+    return claims[name]
+
+
+def load_claims(name: str | None = None, chapter: str | None = None) -> pd.DataFrame:
     """Read the scoreboard: every claim with our recorded number and the verdict.
 
     Parameters
     ----------
     name : str, optional
         Only this claim.
+    chapter : str, optional
+        Only those of this chapter, such as "06_products".
 
     Returns
     -------
     DataFrame
         One row a claim; columns name, statement, where, published, ours (what was measured), value,
-        low, high (95 % interval, NaN where there is none), verdict, why, chapter and command.
+        low, high (95 % interval, NaN where there is none), verdict, why, chapter, rerun (a command)
+        and minutes (that it takes).
 
     Raises
     ------
     ValueError
-        If there is no claim of that name.
+        If there is no claim of that name, or none of that chapter.
     """
-    from binding_lib.paper_claims import CLAIMS
-
-    names = [claim.name for claim in CLAIMS]
-    if name is not None and name not in names:
-        raise unknown_name("claim", name, names)
-    return pd.DataFrame([_row(claim) for claim in CLAIMS if name in (None, claim.name)])
+    chosen = list(read_claims().values()) if name is None else [find_claim(name)]
+    if chapter is not None:
+        chapters = list(dict.fromkeys(claim.chapter for claim in chosen))
+        if chapter not in chapters:
+            raise unknown_name("chapter", chapter, chapters)
+        chosen = [claim for claim in chosen if claim.chapter == chapter]
+    return pd.DataFrame([_row(claim) for claim in chosen])
 
 
 def _row(claim: Claim) -> dict[str, object]:
-    measured = None if claim.measure is None else claim.measure()
+    measured = claim.number()
     value, low, high = measured or Measured(math.nan)
     return {
         "name": claim.name,
@@ -119,5 +181,6 @@ def _row(claim: Claim) -> dict[str, object]:
         "verdict": claim.verdict(measured),
         "why": claim.why,
         "chapter": claim.chapter,
-        "command": claim.command,
+        "rerun": claim.rerun,
+        "minutes": claim.minutes,
     }

@@ -207,6 +207,39 @@ def sweep_status(
     _write_json(json_file, content)
 
 
+@app.command()
+def scoreboard(
+    rerun: Annotated[
+        str | None, typer.Option(metavar="CLAIM", help="Measure this claim anew, and compare.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Of a rerun's parts and tables; a later one goes on there.")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Which claims of the paper hold here? All with our number, or one of them measured anew."""
+    from binding_lib.claims import find_claim, load_claims
+    from binding_lib.reruns import rerun_claim
+    from binding_lib.scoreboard import number_text
+
+    table = load_claims(rerun)
+    numbers = [number_text(*row) for row in table[["value", "low", "high"]].itertuples(index=False)]
+    shown = table[["name"]].assign(
+        here=numbers, verdict=table["verdict"], published=table["published"]
+    )
+    content = {"claims": json.loads(table.to_json(orient="records", double_precision=15))}
+    if rerun is not None:
+        claim = find_claim(rerun)
+        typer.echo(f"{claim.statement.strip()}\n$ {claim.rerun}")
+        measured = rerun_claim(claim, folder)
+        shown = shown.rename(columns={"here": "recorded"}).assign(
+            now=number_text(*measured), verdict=claim.verdict(measured)
+        )
+        content["now"] = {"value": measured.value, "verdict": claim.verdict(measured)}
+    _print_table(shown)
+    _write_json(json_file, content)
+
+
 def _setting(text: str) -> tuple[str, Any]:
     """Read "name=value"; a value that is no JSON (a number, true, null) is taken as a word."""
     name, equals, value = text.partition("=")

@@ -6,60 +6,9 @@ import altair as alt
 import pandas as pd
 
 from binding_lib.chart_style import COLOURS, GREY, colour, finish, shape
+from binding_lib.sweeps.description import SETTINGS, described_models
 
 _SIDE = 230  # pixels: with the settings' names beside it a chart of this width fits a phone
-
-SETTINGS = (
-    "objects",
-    "coverage",
-    "layout",
-    "readout",
-    "MLP",
-    "layers",
-    "width",
-    "output",
-    "grouping",
-    "vocabulary",
-    "optimizer",
-    "steps",
-)
-"""What `described_models` says of a model, in words."""
-
-
-def described_models(table: pd.DataFrame) -> pd.DataFrame:
-    """Put the configurations of a sweep into words, for people to compare.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As `binding_lib.sweeps.store.read_sweep` gives it, of drawn models
-        (`binding_lib.sweeps.plan.random_configurations`); failed models are left out.
-
-    Returns
-    -------
-    DataFrame
-        The columns of `SETTINGS`, as text, and those of numbers that were measured.
-    """
-    made = table[table["error"].isna()].reset_index(drop=True)
-    n_objects = made["values"] ** made["concepts"]
-    words = {
-        "objects": pd.cut(n_objects, [0, 150, 300, 10**9], labels=["to 150", "to 300", "more"]),
-        "coverage": pd.cut(
-            made["coverage"], [0, 0.35, 0.6, 1], labels=["to 0.35", "to 0.6", "above 0.6"]
-        ),
-        "layout": made["layout"],
-        "readout": made["readout"],
-        "MLP": made["mlp"],
-        "layers": made["layers"],
-        "width": made["width"],
-        "output": made["output"],
-        "grouping": made["same_object_bias"].isna().map({True: "not handed", False: "handed"}),
-        "vocabulary": made["grow_from"].isna().map({True: "all at once", False: "growing"}),
-        "optimizer": made["optimizer"],
-        "steps": made["steps"],
-    }
-    measured = [c for c in map(str, made) if c.endswith(("_r2", "_object", "_swap", "_concept"))]
-    return pd.DataFrame(words).astype(str).join(made[["run_id", *measured]])
 
 
 def sweep_chart(
@@ -70,7 +19,7 @@ def sweep_chart(
     Parameters
     ----------
     table : DataFrame
-        As for `described_models`.
+        As for `binding_lib.sweeps.description.described_models`.
     fit : str
         The column of the horizontal axis.
     fit_title : str

@@ -2,21 +2,32 @@
 
 import math
 import re
-from pathlib import Path
+import shlex
 
 import pytest
+from conftest import ROOT
 
-from binding_lib import load_claims
-from binding_lib.claims import NEEDS_WEIGHTS, NOT_REPRODUCED, PARTLY, REPRODUCED, Claim, Measured
-from binding_lib.paper_claims import CLAIMS
+from binding_lib import load_claims, reruns
+from binding_lib.claim_readings import Measured
+from binding_lib.claims import (
+    NEEDS_WEIGHTS,
+    NOT_REPRODUCED,
+    PARTLY,
+    REPRODUCED,
+    Claim,
+    find_claim,
+    read_claims,
+)
 from binding_lib.recorded import recorded
+from binding_lib.reruns import rerun_claim
+from binding_lib.scoreboard import SIGNS, number_text, scoreboard_chart, scoreboard_markdown
 
-NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+NOTEBOOKS = ROOT / "notebooks"
 
 
 def test_every_claim_is_measured_or_says_why_not():
     table = load_claims()
-    assert len(table) == len(CLAIMS) >= 20
+    assert len(table) == len(read_claims()) >= 25
     assert table["name"].is_unique
     for row in table.itertuples():
         if row.verdict == NEEDS_WEIGHTS:
@@ -36,14 +47,14 @@ def test_every_claim_is_measured_or_says_why_not():
     [(0.9, REPRODUCED), (1.0, REPRODUCED), (0.89, PARTLY), (0.5, PARTLY), (0.49, NOT_REPRODUCED)],
 )
 def test_verdicts_follow_from_the_ranges(value, verdict):
-    claim = Claim("x", "", "", "", "", "", "", reproduced=(0.9, 1), partly=(0.5, 0.9))
+    claim = Claim("x", "", "", "", "", "", reproduced=(0.9, 1), partly=(0.5, 0.9))
     assert claim.verdict(Measured(value)) == verdict
     assert claim.verdict(None) == NEEDS_WEIGHTS
 
 
 def test_partly_is_wider_than_reproduced():
-    for claim in CLAIMS:
-        if claim.measure is not None:
+    for claim in read_claims().values():
+        if claim.measure:
             assert claim.reproduced[0] <= claim.reproduced[1]
             assert claim.partly[0] <= claim.partly[1]
             assert claim.reproduced != claim.partly
@@ -94,9 +105,111 @@ def test_numbers_in_the_reasons_are_those_recorded():
         "global product, model that binds": [r2["additive"], r2["mlp-64"]],
         "objects within pictures": [value("pocket", **pair, **untrained)],
     }
-    for claim in CLAIMS:
+    for claim in read_claims().values():
         said = [float(n) for n in re.findall(r"\d\.\d+", claim.why)]
         said += [float(n) for n in re.findall(r"untrained: (\d\.\d+)", claim.ours)]
         said = [n for n in said if n != 0.82 or claim.name != "random weights, probing"]
         wanted = expected.get(claim.name, [])
         assert sorted(said) == pytest.approx(sorted(wanted), abs=0.006), claim.name
+
+
+SCRIPT = """
+import sys, pandas as pd
+from binding_lib.recorded import record
+{first}
+record("mine", pd.DataFrame({{"what": ["a", "b"], "value": [0.25, {value}]}}))
+"""
+
+
+def claim_by_script(tmp_path, value, first=""):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(first=first, value=value))
+    return Claim(
+        "mine", "", "", "", "", "", {"by": "cell", "table": "mine", "row": {"what": "b"}},
+        reproduced=(0.5, 1), partly=(0, 0.5), rerun=f"python {script} FOLDER",
+    )  # fmt: skip
+
+
+def test_a_rerun_reads_what_its_command_records(tmp_path):
+    folder = tmp_path / "parts"
+    assert rerun_claim(claim_by_script(tmp_path, 0.75), folder) == Measured(
+        0.75, pytest.approx(math.nan, nan_ok=True), pytest.approx(math.nan, nan_ok=True)
+    )
+    # The command was told the folder, and its table did not go into the package.
+    assert (folder / "tables" / "mine.csv").exists()
+    with pytest.raises(ValueError, match="recorded table 'mine'"):
+        recorded("mine")
+
+
+def test_a_rerun_that_fails_says_so_and_does_not_serve_an_older_number(tmp_path):
+    rerun_claim(claim_by_script(tmp_path, 0.75), tmp_path / "parts")
+    broken = claim_by_script(tmp_path, 0.75, first="sys.exit(3)")
+    with pytest.raises(ChildProcessError, match=r"status 3.*run it again"):
+        rerun_claim(broken, tmp_path / "parts")
+    assert list((tmp_path / "parts" / "tables").iterdir()) == []
+
+
+def test_what_cannot_be_rerun(monkeypatch, tmp_path):
+    with pytest.raises(ValueError, match=r"needs weights.*CLIP"):
+        rerun_claim(find_claim("pictures are sums, CLIP"))
+    monkeypatch.setattr(reruns, "COURSE", tmp_path)
+    with pytest.raises(FileNotFoundError, match="without the course"):
+        rerun_claim(find_claim("three objects"))
+
+
+def test_commands_name_scripts_and_chapters_that_exist():
+    for claim in read_claims().values():
+        assert bool(claim.rerun) == bool(claim.measure), claim.name
+        if claim.rerun:
+            assert claim.minutes > 0
+            file = shlex.split(claim.rerun)[1]
+            file = shlex.split(claim.rerun)[2] if file == "execute" else file
+            assert (ROOT / file).exists(), claim.name
+
+
+@pytest.mark.slow
+def test_a_claim_of_the_scoreboard_measured_anew(tmp_path):
+    claim = find_claim("concepts across modalities")
+    assert rerun_claim(claim, tmp_path).value == pytest.approx(claim.number().value, abs=0.05)
+
+
+def test_damaged_lists_are_refused(tmp_path):
+    file = tmp_path / "claims.toml"
+    file.write_text('[[claim]]\nname = "x"\n')
+    with pytest.raises(ValueError, match=r"claim 'x' in claims.toml.*statement"):
+        read_claims(file)
+    keys = ("name", "statement", "where", "published", "ours", "chapter")
+    entry = "[[claim]]\n" + "".join(f'{key} = "x"\n' for key in keys)
+    file.write_text(entry + entry)
+    with pytest.raises(ValueError, match="two claims"):
+        read_claims(file)
+    file.write_text(entry + 'measure = { by = "guess" }\n')
+    with pytest.raises(ValueError, match="measured by 'guess', expected one of"):
+        read_claims(file)
+
+
+def test_claims_of_a_chapter():
+    assert set(load_claims(chapter="06_products")["chapter"]) == {"06_products"}
+    with pytest.raises(ValueError, match="Did you mean '06_products'"):
+        load_claims(chapter="06_product")
+
+
+def test_the_table_holds_every_claim_once():
+    claims = load_claims()
+    lines = scoreboard_markdown(claims, rerun=True).splitlines()
+    assert len(lines) == len(claims) + 2
+    assert {line.count(" | ") for line in lines} == {4}
+    for line, claim in zip(lines[2:], claims.itertuples(), strict=True):
+        assert claim.statement.strip() in line
+        assert SIGNS[claim.verdict] in line
+        assert (f'--rerun "{claim.name}"' in line) == bool(claim.rerun)
+    assert "0.57 [0.53, 0.61]" in lines[2]
+    assert number_text(math.nan) == "none"
+
+
+def test_the_chart_shows_measured_claims():
+    claims = load_claims()
+    spec = scoreboard_chart(claims).to_dict()
+    (data,) = spec["datasets"].values()
+    assert [row["name"] for row in data] == claims.dropna(subset="value")["name"].tolist()
+    assert all(row["start"] <= row["end"] for row in data)

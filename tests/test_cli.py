@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from binding_lib import load_claims
+from binding_lib.claim_readings import Measured
+from binding_lib.claims import VERDICTS
 from binding_lib.cli import app
 from binding_lib.encoders import MissingExtraError, WeightsUnavailableError, list_encoders
 from binding_lib.encoders.base import ModelEncoder
@@ -201,3 +204,31 @@ def test_decompose_minilm(tmp_path):
     assert values["concept", "least-squares", "R²"] == pytest.approx(0.91, abs=0.03)
     assert values["object", "avg", "retrieval"] > 0.9
     assert values["concept", "avg", "probe: attribute"] > 0.9
+
+
+def test_scoreboard_lists_every_claim(tmp_path):
+    file = tmp_path / "claims.json"
+    result = run("scoreboard", "--json", str(file))
+    assert result.exit_code == 0, result.output
+    claims = json.loads(file.read_text())["claims"]
+    assert [claim["name"] for claim in claims] == load_claims()["name"].tolist()
+    assert {claim["verdict"] for claim in claims} <= set(VERDICTS)
+
+
+def test_scoreboard_measures_a_claim_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr("binding_lib.reruns.rerun_claim", lambda claim, folder: Measured(0.111))
+    file = tmp_path / "claim.json"
+    result = run("scoreboard", "--rerun", "concepts across modalities", "--json", str(file))
+    assert result.exit_code == 0, result.output
+    assert "record_pocket.py" in result.output
+    assert "0.11" in result.output
+    assert json.loads(file.read_text())["now"] == {"value": 0.111, "verdict": "not reproduced"}
+
+
+def test_scoreboard_refuses_in_one_sentence():
+    result = run("scoreboard", "--rerun", "three object")
+    assert result.exit_code == 2
+    assert "Did you mean 'three objects'" in result.stderr
+    result = run("scoreboard", "--rerun", "pictures are sums, CLIP")
+    assert result.exit_code == 2
+    assert "needs weights" in result.stderr

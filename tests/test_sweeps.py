@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from binding_lib import read_sweep, run_sweep
+from binding_lib import recorded as recorded_package
 from binding_lib.cli import app
 from binding_lib.encoders import MissingExtraError
 from binding_lib.presets import PRESETS
+from binding_lib.recorded import recorded
 from binding_lib.sweeps import (
     SweepStore,
     grid_configurations,
@@ -323,3 +326,32 @@ def test_correlation_table_has_a_row_for_each_column_and_grouping():
     result = correlation_table(table, ["x"], "y", {"all": [], "same g": ["g"]})
     assert result["compared"].tolist() == ["all", "same g"]
     assert result["correlation"].tolist() == pytest.approx([1, 1])
+
+
+@pytest.mark.slow
+def test_rows_of_the_recorded_sweep_can_be_remade():
+    table = recorded("sweep")
+    drawn = {run_id(one): one for one in random_configurations(len(table))}
+    assert list(drawn) == table["run_id"].tolist()
+    cheap = table[[amount_of_work(drawn[name]) < 1.5e5 for name in table["run_id"]]]
+    for row in cheap.sample(3, random_state=0).to_dict("records"):
+        now = measure_model(drawn[row["run_id"]])
+        assert now["error"] is None
+        rates = [name for name in now if name.endswith(("_concept", "_object", "_swap"))]
+        assert len(rates) >= 10
+        for name in rates:
+            assert now[name] == pytest.approx(row[name], abs=0.06), name
+
+
+def test_the_recorded_sweep_is_what_the_chapter_says():
+    table = recorded("sweep")
+    made = recorded("sweep_made").iloc[0]
+    assert made["models"] == len(table) >= 500
+    assert table["run_id"].is_unique
+    for setting in (
+        "width", "layers", "output", "optimizer", "rate", "coverage", "values", "concepts",
+        "layout", "readout", "mlp", "seed",
+    ):  # fmt: skip
+        assert table[setting].nunique() > 1, setting
+    file = Path(recorded_package.__file__).parent / "sweep.csv.gz"
+    assert file.stat().st_size < 1_000_000

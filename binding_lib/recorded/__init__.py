@@ -76,7 +76,8 @@ def agrees_with_recorded(name: str, table: pd.DataFrame, tolerance: float = 0.03
     name : str
         The recorded table's name.
     table : DataFrame
-        A column "value"; the columns of text or whole numbers say which value it is.
+        A column "value"; the columns of text or whole numbers say which value it is. The ends of
+        intervals, "low" and "high", are recorded too, and not compared.
     tolerance : float
         The largest difference that another processor or thread count may make.
 
@@ -92,13 +93,14 @@ def agrees_with_recorded(name: str, table: pd.DataFrame, tolerance: float = 0.03
         then named; or if the columns are others than the recorded ones.
     """
     keys = [c for c in table.columns if c != "value" and table[c].dtype.kind != "f"]
-    now = table[[*keys, "value"]].astype(dict.fromkeys(keys, str))
+    ends = [end for end in ("low", "high") if end in table]
+    now = table[[*keys, "value", *ends]].astype(dict.fromkeys(keys, str))
     if (twice := now.duplicated(keys)).any():
         raise ValueError(f"expected one value a row, got some again:\n{now[twice].to_string()}")
     if os.environ.get(RECORD_VARIABLE):
         return f"{len(now)} values are recorded in {record(name, now.round(4)).name}."
     then = recorded(name)
-    if set(then) != set(now):
+    if {*then} - {"low", "high"} != {*now} - {"low", "high"}:
         raise ValueError(f"expected the columns {list(then)} of {name!r}, got {list(now)}")
     # As text, since a file does not say whether "2" was a number.
     then = then.astype(dict.fromkeys(keys, str))

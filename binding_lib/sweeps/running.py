@@ -71,7 +71,7 @@ def run_sweep(
         If there is no scheduler at the address.
     MissingExtraError
         If the backend is "dask" and Dask is not installed.
-    RuntimeError
+    ChildProcessError
         If a process was killed from outside, as happens where memory runs out.
     """
     if not isinstance(models, Sequence):
@@ -120,7 +120,7 @@ def _make(
             if missing:
                 time.sleep(1)
     except BrokenExecutor as error:
-        raise RuntimeError(
+        raise ChildProcessError(
             "a process of the sweep was killed, perhaps for want of memory; what is finished is "
             f"kept in {str(store.folder)!r}. Start it again, with fewer workers if need be"
         ) from error

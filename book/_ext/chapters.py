@@ -8,16 +8,22 @@ to say (nbval runs every cell again and compares).
 from __future__ import annotations
 
 import argparse
+import os
+import platform
 import re
 import time
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import jupytext
 import nbclient
 import nbformat
+import pandas as pd
 
 from binding_lib.files import atomic_path
+from binding_lib.recorded import record, recorded
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
@@ -56,9 +62,29 @@ def execute(source: Path) -> None:
         record_timing=False,
         resources={"metadata": {"path": str(source.parent)}},
     )
+    start = time.perf_counter()
     client.execute()
+    seconds = time.perf_counter() - start
     with atomic_path(source.with_suffix(".ipynb")) as temporary:
         nbformat.write(_steady_ids(notebook), temporary)
+    _note_seconds(source.stem, seconds)
+    print(f"{source.name}: {seconds:.0f} s", flush=True)
+
+
+def _note_seconds(chapter: str, seconds: float) -> None:
+    """Record how long a chapter took, for the book's page on its status."""
+    row = {
+        "chapter": chapter,
+        "seconds": round(seconds),
+        "date": date.today().isoformat(),
+        "cores": os.cpu_count(),
+        "processor": platform.machine(),
+        "python": platform.python_version(),
+        "torch": version("torch"),
+    }
+    known = recorded("execution")
+    table = pd.concat([known[known["chapter"] != chapter], pd.DataFrame([row])])
+    record("execution", table.sort_values("chapter"))
 
 
 def main() -> None:
@@ -69,9 +95,7 @@ def main() -> None:
     for source in sorted(NOTEBOOKS.glob("*.md")):
         if arguments.all or not same_cells(source, source.with_suffix(".ipynb")):
             print(f"{source.name}: executing", flush=True)
-            start = time.perf_counter()
             execute(source)
-            print(f"{source.name}: {time.perf_counter() - start:.0f} s", flush=True)
 
 
 if __name__ == "__main__":
