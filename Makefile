@@ -1,5 +1,6 @@
 # make book       set up what is missing, execute chapters whose source has changed, build the book
 # make test       the book, the linters, then every test
+# make colab      write every chapter as a notebook for Google Colab, complete in itself, to colab/
 # make notebooks  execute every chapter again, changed or not
 # make lint       ruff, mypy and codespell
 # make serve      the book on http://localhost:8000
@@ -25,7 +26,7 @@ export TQDM_DISABLE := 1
 # Frozen modules only make the kernels' debugger warn.
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
-.PHONY: book test notebooks lint serve lock clean chapters
+.PHONY: book test colab notebooks lint serve lock clean chapters
 
 # A make of its own: the chapters may have been written anew since this one read their times.
 book: chapters
@@ -35,6 +36,9 @@ book: chapters
 test: book lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests notebooks -n $(WORKERS) --dist loadfile \
 		--nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg
+
+colab: $(INSTALLED)
+	$(BIN)/python book/_ext/colab.py colab
 
 notebooks: $(INSTALLED)
 	$(BIN)/python book/_ext/chapters.py --all

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from plain_markdown import ROOT, heading
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -20,13 +20,8 @@ from binding_lib.claims import FILE, VERDICTS, load_claims
 from binding_lib.recorded import recorded
 from binding_lib.scoreboard import SIGNS, scoreboard_chart, scoreboard_markdown
 
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+NOTEBOOKS = ROOT / "notebooks"
 PACKAGES = ("numpy", "scikit-learn", "torch", "altair", "open_clip_torch", "sentence-transformers")
-
-
-def heading(source: Path) -> str:
-    """Read the title of a chapter."""
-    return re.search(r"^# (.+)$", source.read_text(encoding="utf-8"), re.MULTILINE)[1]
 
 
 class Page(SphinxDirective):

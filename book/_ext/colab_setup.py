@@ -1,0 +1,80 @@
+"""Install this course's library where PyTorch and NumPy are at home, as on Google Colab.
+
+Nothing that is here already is changed unless it is too old for the course, and NumPy, PyTorch and
+the widgets stay as they are in any case: every package is installed without its dependencies, and
+only those of its dependencies that are lacking are installed after it.
+"""
+
+import base64
+import importlib
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Iterable
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+# The notebook's own page draws widgets, so their version is Colab's affair, too.
+LEFT_ALONE = ("numpy", "torch", "torchvision", "ipywidgets")
+
+
+def unmet(requirements: Iterable[str], extras: Collection[str] = ()) -> list[Requirement]:
+    """List those requirements that apply here and are not met."""
+    lacking = []
+    for requirement in map(Requirement, requirements):
+        marker = requirement.marker
+        if marker and not any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+            continue
+        try:
+            met = requirement.specifier.contains(version(requirement.name), prereleases=True)
+        except PackageNotFoundError:
+            met = False
+        if not met:
+            lacking.append(requirement)
+    return lacking
+
+
+def install(*packages: str) -> None:
+    """Install packages and nothing else; RuntimeError with pip's own words if it cannot."""
+    options = ("--quiet", "--no-deps", "--disable-pip-version-check", "--root-user-action=ignore")
+    command = [sys.executable, "-m", "pip", "install", *options, *packages]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"could not install {', '.join(packages)}:\n{done.stderr}")
+    importlib.invalidate_caches()
+
+
+def install_lacking(requirements: Iterable[str], extras: Collection[str]) -> None:
+    """Install what requirements ask for and is not here, then what that needs, and so on."""
+    lacking = unmet(requirements, extras)
+    while lacking:
+        for kept in (requirement for requirement in lacking if requirement.name in LEFT_ALONE):
+            print(f"The course asks for {kept}, which is left as it is here.")
+        new = [requirement for requirement in lacking if requirement.name not in LEFT_ALONE]
+        if new:
+            install(*(f"{requirement.name}{requirement.specifier}" for requirement in new))
+        lacking = unmet(needed for package in new for needed in requires(package.name) or [])
+
+
+def set_up(wheel: str, extras: list[str], content: str) -> None:
+    """Install the library from a wheel in base64, then what it lacks, and say what is here."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / wheel
+        file.write_bytes(base64.b64decode(content))
+        install("--force-reinstall", str(file))
+    install_lacking(requires("binding_lib") or [], extras)
+
+    import torch
+
+    from binding_lib.presets import choose_preset
+
+    gpu = torch.cuda.is_available()
+    print("device:", torch.cuda.get_device_name() if gpu else f"CPU, {os.cpu_count()} cores")
+    shown = ("binding_lib", "torch", "numpy", "scikit-learn", "altair")
+    print("versions:", f"Python {platform.python_version()},", end=" ")
+    print(", ".join(f"{name} {version(name)}" for name in shown))
+    print("preset:", choose_preset())
