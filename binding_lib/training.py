@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from binding_lib.checks import unknown_name
@@ -12,7 +12,7 @@ from binding_lib.dual_encoder import DualEncoderConfig
 from binding_lib.encoders.weights import resolve_device
 from binding_lib.loops import run_to_end
 from binding_lib.optimisation import TrainingConfig
-from binding_lib.presets import PRESETS, choose_preset
+from binding_lib.presets import PRESETS, choose_preset, is_smoke_run
 from binding_lib.trained import TrainedDualEncoder
 from binding_lib.training_run import TrainingRun
 
@@ -89,8 +89,11 @@ def train(
     """Train a dual encoder of any shape on any split: see `train_dual_encoder`.
 
     An interrupt (Ctrl-C, or stopping a notebook's cell) ends training after the step it is in; the
-    model as it is then is examined, kept in `folder` and returned.
+    model as it is then is examined, kept in `folder` and returned. While the environment variable
+    ``BINDING_LIB_PRESET`` is "smoke", no training is longer than that preset's.
     """
+    if is_smoke_run():
+        training = replace(training, steps=min(training.steps, PRESETS["smoke"]["steps"]))
     run = TrainingRun(config, split, training, seed, resolve_device(device))
     run_to_end(run, folder, progress)
     return run.result()

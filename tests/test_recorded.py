@@ -90,6 +90,14 @@ def test_agreement_within_a_tolerance_and_in_any_order(folder):
         agrees_with_recorded("mine", shifted, tolerance=0.01)
 
 
+def test_a_smoke_run_compares_nothing_and_says_so(folder, monkeypatch):
+    monkeypatch.setenv("BINDING_LIB_PRESET", "smoke")
+    assert "compared with nothing" in agrees_with_recorded("mine", NOW.assign(value=-1.0))
+    monkeypatch.setenv("BINDING_LIB_PRESET", "laptop")
+    with pytest.raises(ValueError, match="3 of 3 values differ"):
+        agrees_with_recorded("mine", NOW.assign(value=-1.0))
+
+
 def test_rows_that_differ_are_named(folder):
     with pytest.raises(ValueError, match="1 of 3 values differ") as error:
         agrees_with_recorded("mine", NOW.assign(value=[0.123456, 0.6, -0.25]))

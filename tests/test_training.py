@@ -216,6 +216,18 @@ def test_a_tiny_model_overfits_its_training_objects():
     assert recognised(scores, scenes.present()[:, seen]).mean() > 0.9
 
 
+@pytest.mark.parametrize(("asked", "taken"), [(2, 2), (9, 3)])
+def test_a_smoke_run_shortens_trainings_that_ask_for_more(monkeypatch, asked, taken):
+    monkeypatch.setenv("BINDING_LIB_PRESET", "smoke")
+    monkeypatch.setitem(PRESETS, "smoke", {"steps": 3})
+    settings = {"steps": asked, "grow_from": None, "progress": False}
+    trained = train_dual_encoder(ConceptSpace.grid(2, 8), 0.8, "laptop", **settings)
+    assert trained.step == trained.training["steps"] == taken
+    monkeypatch.delenv("BINDING_LIB_PRESET")
+    trained = train_dual_encoder(ConceptSpace.grid(2, 8), 0.8, "laptop", **settings)
+    assert trained.step == asked
+
+
 @pytest.mark.slow
 def test_smoke_training_binds_objects_it_never_saw():
     trained = train_dual_encoder(ConceptSpace.grid(2, 8), 0.8, "smoke", progress=False)
