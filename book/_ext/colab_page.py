@@ -103,11 +103,10 @@ class KeyFigure(Page):
         made = self.lay_out("\n".join(self.content))
         made.append(nodes.raw("", chart, format="html"))
         rows = [
+            f"Make it yourself: {link(chapter)}",
             f"Chapter: [{title}](../notebooks/{chapter}.ipynb)",
-            f"On a CPU, the whole chapter: {minutes(chapter)}",
-            "On a T4: not measured",
+            f"The whole chapter on a CPU: {minutes(chapter)}; on a T4: not measured",
         ]
-        made.append(nodes.raw("", f"<p>Make it yourself: {link(chapter)}.</p>", format="html"))
         return made + self.lay_out("\n".join(f"- {row}" for row in rows))
 
 
