@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 import pandas as pd
 
@@ -9,32 +11,49 @@ from binding_lib.chart_style import COLOURS, GREY, colour, finish, shape
 from binding_lib.sweeps.description import SETTINGS, described_models
 
 _SIDE = 230  # pixels: with the settings' names beside it a chart of this width fits a phone
+_UNIT = alt.Scale(domain=[0, 1])
+# R² has no least value: a product that went astray would squeeze all others to one side.
+_AT_LEAST_ZERO = "max(0, datum[fit])"
 
 
-def sweep_chart(
-    table: pd.DataFrame, fit: str = "global_r2", fit_title: str = "R² of the global product"
-) -> alt.VConcatChart:
+FITS = {
+    "objects in the global product": "global_object",
+    "objects in the sum": "additive_object",
+    "objects in a network of 64 units": "mlp-64_object",
+    "R² of the global product": "global_r2",
+    "R² of the sum": "additive_r2",
+}
+"""What the horizontal axis of `sweep_chart` can show, and the columns that hold it."""
+
+
+def sweep_chart(table: pd.DataFrame, marked: pd.DataFrame | None = None) -> alt.VConcatChart:
     """Unseen objects recognised over how well an approximator fits, with the models' settings.
 
     Parameters
     ----------
     table : DataFrame
         As for `binding_lib.sweeps.description.described_models`.
-    fit : str
-        The column of the horizontal axis.
-    fit_title : str
+    marked : DataFrame, optional
+        Other encoders, shown by name: columns name, held_out_object and those of `FITS`, NaN where
+        a fit was not made.
 
     Returns
     -------
     altair.VConcatChart
-        Above, a dot a model; a slider leaves out models by what they recognise, and dragging over
-        dots selects them. Below, for every setting, how many models there are (grey) and how many
-        of them are selected (blue).
+        Above, a dot a model; a menu chooses the fit, two sliders leave out models by what they
+        recognise, and dragging over dots selects them. Below, for every setting, how many models
+        there are (grey) and how many of them are selected (blue).
     """
     models = described_models(table)
-    models = models[[*SETTINGS, fit, "held_out_object"]].round(3)
-    models["unseen"] = models.pop("held_out_object")
+    models = _short(models[[*SETTINGS, "held_out_object", *FITS.values()]])
     coverages = ["to 0.35", "to 0.6", "above 0.6"]
+    menu = alt.param(
+        name="fit",
+        value="f0",
+        bind=alt.binding_select(
+            options=[f"f{i}" for i in range(len(FITS))], labels=list(FITS), name="fit "
+        ),
+    )
     least = alt.param(
         name="least", value=0, bind=alt.binding_range(min=0, max=1, step=0.05, name="at least ")
     )
@@ -43,22 +62,35 @@ def sweep_chart(
     )
     brush = alt.selection_interval(name="brush")
     inside = "datum.unseen >= least && datum.unseen <= most"
-    value = alt.Y("unseen:Q", title="unseen objects recognised", scale=alt.Scale(domain=[0, 1]))
-    dots = (
+    at: dict[str, Any] = {
+        "x": alt.X("x:Q", title="the chosen fit, on unseen objects", scale=_UNIT),
+        "y": alt.Y("unseen:Q", title="unseen objects recognised", scale=_UNIT),
+    }
+    layers = [
         alt.Chart(models)
         .transform_filter(inside)
+        .transform_calculate(x=_AT_LEAST_ZERO)
         .mark_point(filled=True, size=36)
         .encode(
-            x=alt.X(f"{fit}:Q", title=fit_title, scale=alt.Scale(zero=False)),
-            y=value,
+            **at,
             color=colour("coverage", coverages),
             shape=shape("coverage", coverages),
             opacity=alt.condition(brush, alt.value(0.8), alt.value(0.15)),
-            tooltip=[*SETTINGS, fit, "unseen"],
+            tooltip=[*SETTINGS, alt.Tooltip("x:Q", title="fit"), "unseen"],
         )
         .add_params(brush)
-        .properties(width=_SIDE, height=_SIDE)
-    )
+    ]
+    if marked is not None:
+        others = alt.Chart(_short(marked[["name", "held_out_object", *FITS.values()]]))
+        others = others.transform_calculate(x=_AT_LEAST_ZERO)
+        others = others.transform_filter("isValid(datum[fit])").encode(**at)
+        layers += [
+            others.mark_point(shape="cross", filled=True, size=110, color=GREY, opacity=1).encode(
+                tooltip=["name", alt.Tooltip("x:Q", title="fit"), "unseen"]
+            ),
+            others.mark_text(align="left", dx=9, color=GREY, fontSize=11).encode(text="name:N"),
+        ]
+    dots = alt.LayerChart(layer=layers).properties(width=_SIDE, height=_SIDE)
     folded = (
         alt.Chart(models)
         .transform_fold(list(SETTINGS), as_=["setting", "choice"])
@@ -71,21 +103,28 @@ def sweep_chart(
     bars = alt.LayerChart(
         layer=[
             folded.mark_bar(color=GREY, opacity=0.35).encode(x=number, y=name),
-            folded.transform_filter(inside)
+            folded.transform_calculate(x=_AT_LEAST_ZERO)
+            .transform_filter(inside)
             .transform_filter(brush)
             .mark_bar(color=COLOURS[0], height=7)
             .encode(x=number, y=name, tooltip=["name:N", "count():Q"]),
         ]
     ).properties(width=_SIDE, height=alt.Step(13))
     return finish(
-        alt.vconcat(dots, bars).add_params(least, most),
+        alt.vconcat(dots, bars).add_params(menu, least, most),
         f"{len(models)} models: do those that bind multiply?",
-        f"Scatter plot of {len(models)} models: unseen objects recognised over {fit_title}. "
-        "Below, bars count the models with each setting, all of them and those selected. Sliders "
-        "select models by the share of unseen objects that they recognise; dragging over the dots "
-        "selects a region.",
+        f"Scatter plot of {len(models)} models: unseen objects recognised over how well an "
+        f"approximator fits, which a menu chooses: {', '.join(FITS)}. Below, bars count the models "
+        "with each setting, all of them and those selected. Sliders select models by the share of "
+        "unseen objects that they recognise; dragging over the dots selects a region.",
         subtitle="Drag over dots, or move the sliders, to see their settings below",
     )
+
+
+def _short(models: pd.DataFrame) -> pd.DataFrame:
+    """Give numbers three digits and short names, for small notebooks."""
+    names = {column: f"f{i}" for i, column in enumerate(FITS.values())}
+    return models.rename(columns={**names, "held_out_object": "unseen"}).round(3)
 
 
 def _choice_order(choice: str) -> tuple[float, str]:

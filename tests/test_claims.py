@@ -21,6 +21,8 @@ from binding_lib.claims import (
 from binding_lib.recorded import recorded
 from binding_lib.reruns import rerun_claim
 from binding_lib.scoreboard import SIGNS, number_text, scoreboard_chart, scoreboard_markdown
+from binding_lib.sweeps.analysis import rank_correlation
+from binding_lib.sweeps.description import described_models
 
 NOTEBOOKS = ROOT / "notebooks"
 
@@ -87,6 +89,8 @@ def test_numbers_in_the_reasons_are_those_recorded():
     surgery = {"run": "pocket-clip:high"}
     sums = {"level": "object", "estimator": "avg"}
     flat = {"run": "clip:ViT-B-32/random, 24 objects", "estimator": "avg", "reading": "R²"}
+    models = described_models(recorded("sweep"))
+    alike = rank_correlation(models, "global_r2", "held_out_object", ["tenth", "width"])
     expected = {
         "random weights, R²": [counts[random & (counts["estimator"] == "avg")]["value"].min()],
         "three objects": [value("02_scenes_decompose", run="minilm 3", reading="R²", **sums)],
@@ -104,6 +108,7 @@ def test_numbers_in_the_reasons_are_those_recorded():
         "no help is needed": [growing["object"].iloc[-1]],
         "global product, model that binds": [r2["additive"], r2["mlp-64"]],
         "objects within pictures": [value("pocket", **pair, **untrained)],
+        "models that bind multiply, R²": [alike.value],
     }
     for claim in read_claims().values():
         said = [float(n) for n in re.findall(r"\d\.\d+", claim.why)]

@@ -61,14 +61,13 @@ def rank_correlation(
         raise ValueError(
             f"expected at least 3 models to compare, got {sum(map(len, rows))} (of {len(table)})"
         )
-    value = _correlation(xs, ys, rows)
+    value = _correlations(xs, ys, [group[None] for group in rows]).item()
     if np.isnan(value):
         raise ValueError(f"{x!r} or {y!r} is the same in all models that are compared")
     rng = np.random.default_rng(seed)
-    drawn = [
-        _correlation(xs, ys, [rng.choice(group, size=len(group)) for group in rows])
-        for _ in range(n_resamples)
-    ]
+    drawn = _correlations(
+        xs, ys, [rng.choice(group, size=(n_resamples, len(group))) for group in rows]
+    )
     tail = (1 - confidence) / 2
     low, high = np.nanquantile(drawn, [tail, 1 - tail])
     return Estimate(float(value), float(low), float(high))
@@ -101,14 +100,18 @@ def correlation_table(
     return pd.DataFrame(rows)
 
 
-def _correlation(xs: np.ndarray, ys: np.ndarray, groups: Sequence[np.ndarray]) -> float:
-    """Pearson's correlation of centred ranks, over all groups; NaN if all ranks are tied."""
-    a = np.concatenate([_centred_ranks(xs[group]) for group in groups])
-    b = np.concatenate([_centred_ranks(ys[group]) for group in groups])
-    norm = np.sqrt((a @ a) * (b @ b))
-    return float(a @ b / norm) if norm > 0 else float("nan")
+def _correlations(xs: np.ndarray, ys: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
+    """Pearson's correlations of centred ranks, over all groups; NaN where all ranks are tied.
+
+    Each group holds the rows of its models, once for each of the R correlations: R x n.
+    """
+    a = np.concatenate([_centred_ranks(xs[group]) for group in groups], axis=1)
+    b = np.concatenate([_centred_ranks(ys[group]) for group in groups], axis=1)
+    with np.errstate(invalid="ignore"):
+        return (a * b).sum(axis=1) / np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
 
 
 def _centred_ranks(values: np.ndarray) -> np.ndarray:
     # As shares of the group, so that a large group's ranks do not drown a small one's.
-    return (rankdata(values) - (len(values) + 1) / 2) / len(values)
+    n = values.shape[1]
+    return (rankdata(values, axis=1) - (n + 1) / 2) / n

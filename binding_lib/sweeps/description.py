@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from binding_lib.complexity import REAL
+
 SETTINGS = (
     "objects",
     "coverage",
@@ -58,3 +60,30 @@ def described_models(table: pd.DataFrame) -> pd.DataFrame:
     measured = [c for c in map(str, made) if c.endswith(("_r2", "_object", "_swap", "_concept"))]
     described = pd.DataFrame(words).astype(str).join(made[["run_id", *measured]])
     return described.assign(tenth=np.floor(made["coverage"].round(2) * 10) / 10)
+
+
+def recorded_encoders(curve: pd.DataFrame, coverage: float = 0.9) -> pd.DataFrame:
+    """Lay out what was fitted to whole encoders like the rows of a sweep, to be compared with them.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        The recorded table "complexity". Trained dual encoders are taken at the split of their own
+        training, the others at random splits, where probes read them.
+    coverage : float
+        Of these others.
+
+    Returns
+    -------
+    DataFrame
+        One row an encoder; columns name, held_out_object (what is recognised in the encoder's own
+        embeddings of scenes of unseen objects), and NAME_r2 and NAME_object of each approximator.
+    """
+    own = curve["encoder"].isin(curve.loc[curve["split"] == "own", "encoder"])
+    at = (curve["split"] == "own") | (~own & (curve["coverage"] == coverage))
+    rows = curve[at & (curve["seed"] == 0)].pivot(index="encoder", columns="approximator")
+    found = pd.DataFrame({"held_out_object": rows["object_recognition"][REAL]})
+    for name in rows["r2"].columns.drop(REAL, errors="ignore"):
+        found[f"{name}_r2"] = rows["r2"][name]
+        found[f"{name}_object"] = rows["object_recognition"][name]
+    return found.rename_axis("name").reset_index()
