@@ -1,0 +1,24 @@
+"""What nbgrader needs to know of these assignments: copy this file into the folder of your course.
+
+Students write below the line that says so; the points lie in the cells that check their work.
+"""
+
+import os
+
+from traitlets.config import get_config
+
+c = get_config()
+
+# Each course has a name of its own, and a grade book gradebook.db in its folder.
+c.CourseDirectory.course_id = "binding"
+
+# Seconds a cell may take. A cell that waits for ever, such as an endless loop, fails after them.
+c.Execute.timeout = 300
+
+# What is written to stderr in a cell that checks costs its points: progress bars go without.
+os.environ["TQDM_DISABLE"] = "1"
+
+c.ClearSolutions.code_stub = {
+    "python": '# Your code here, in place of the next line.\nraise NotImplementedError("not done yet")'
+}
+c.ClearSolutions.text_stub = "*Your answer here, in place of this line.*"
