@@ -15,8 +15,8 @@ from binding_lib.checks import unknown_name
 from binding_lib.claim_readings import READINGS, Measured, Reader
 from binding_lib.recorded import recorded
 
+# The claims, in the order of the chapters; its keys are the attributes of `Claim`.
 FILE = Path(__file__).parent / "recorded" / "claims.toml"
-"""The claims, in the order of the chapters; its keys are the attributes of `Claim`."""
 
 REPRODUCED = "reproduced"
 PARTLY = "partly"
@@ -95,21 +95,27 @@ class Claim:
         return NOT_REPRODUCED
 
 
-def read_claims(file: str | os.PathLike[str] = FILE) -> dict[str, Claim]:
+def read_claims(file: str | os.PathLike[str] | None = None) -> dict[str, Claim]:
     """Read the claims of a file, by their names.
+
+    Parameters
+    ----------
+    file : path, optional
+        By default the course's own, ``recorded/claims.toml``.
 
     Raises
     ------
     ValueError
         If an entry lacks a key, or has one that is unknown, or two claims have one name.
     """
-    entries = tomllib.loads(Path(file).read_text(encoding="utf-8"))["claim"]
+    file = Path(file or FILE)
+    entries = tomllib.loads(file.read_text(encoding="utf-8"))["claim"]
     claims = {}
     for entry in entries:
         try:
             claim = Claim(**entry)
         except TypeError as error:
-            raise ValueError(f"claim {entry.get('name')!r} in {Path(file).name}: {error}") from None
+            raise ValueError(f"claim {entry.get('name')!r} in {file.name}: {error}") from None
         if claim.measure and claim.measure.get("by") not in READINGS:
             raise ValueError(
                 f"claim {claim.name!r} is measured by {claim.measure.get('by')!r}, "

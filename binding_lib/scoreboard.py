@@ -49,7 +49,7 @@ def scoreboard_markdown(claims: pd.DataFrame, rerun: bool = False) -> str:
         ]
         if rerun and claim["rerun"]:
             command = f'`binding-lib scoreboard --rerun "{claim["name"]}"`'
-            cells.append(f"{command}, {claim['minutes']:g} minutes")
+            cells.append(f"{command}, {claim['minutes']:g} min")
         elif rerun:
             cells.append("")
         lines.append(_line(cells))
