@@ -8,3 +8,11 @@ new ResizeObserver(([column]) => {
   }
 }).observe(document.querySelector("article"));
 addEventListener("load", () => dispatchEvent(new Event("resize")));
+
+/* The rectangle that is dragged over dots is no picture to be read out. */
+const charts = document.querySelector("article");
+new MutationObserver(() => {
+  for (const brush of charts.querySelectorAll(".vega-embed g[class*='brush_brush']")) {
+    if (brush.ariaHidden !== "true") brush.ariaHidden = "true";
+  }
+}).observe(charts, { attributes: true, childList: true, subtree: true });
