@@ -1,6 +1,7 @@
 # make book       set up what is missing, execute chapters whose source has changed, build the book
 # make test       the book, the linters, then every test
 # make colab      write every chapter as a notebook for Google Colab, complete in itself, to colab/
+# make test-colab  every Colab notebook in a clean environment (minutes each)
 # make notebooks  execute every chapter again, changed or not
 # make lint       ruff, mypy and codespell
 # make serve      the book on http://localhost:8000
@@ -26,7 +27,7 @@ export TQDM_DISABLE := 1
 # Frozen modules only make the kernels' debugger warn.
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
-.PHONY: book test colab notebooks lint serve lock clean chapters
+.PHONY: book test test-colab colab notebooks lint serve lock clean chapters
 
 # A make of its own: the chapters may have been written anew since this one read their times.
 book: chapters
@@ -39,6 +40,9 @@ test: book lint
 
 colab: $(INSTALLED)
 	$(BIN)/python book/_ext/colab.py colab
+
+test-colab: book
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/test_colab.py -m colab
 
 notebooks: $(INSTALLED)
 	$(BIN)/python book/_ext/chapters.py --all

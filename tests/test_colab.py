@@ -367,8 +367,7 @@ def test_colab_lacks_what_the_first_cell_must_bring():
 VERSIONS = "[numpy.__version__, numpy.__file__, torch.__version__, torch.__file__]"
 
 
-@pytest.mark.slow
-@pytest.mark.notebook
+@pytest.mark.colab
 @each_chapter
 def test_a_notebook_runs_as_on_colab(chapter, notebooks, machine, tmp_path):
     modules = ["binding_lib", "jaxtyping", "open_clip"]
