@@ -2,6 +2,8 @@
 # make test       the book, the linters, then every test
 # make colab      write every chapter as a notebook for Google Colab, complete in itself, to colab/
 # make test-colab  every Colab notebook in a clean environment (minutes each)
+# make assignments  write what students get of the assignments to _build/assignments/
+# make grade-demo   grade made-up submissions, and print their marks
 # make notebooks  execute every chapter again, changed or not
 # make lint       ruff, mypy and codespell
 # make serve      the book on http://localhost:8000
@@ -27,7 +29,7 @@ export TQDM_DISABLE := 1
 # Frozen modules only make the kernels' debugger warn.
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
-.PHONY: book test test-colab colab notebooks lint serve lock clean chapters
+.PHONY: book test test-colab colab assignments grade-demo notebooks lint serve lock clean chapters
 
 # A make of its own: the chapters may have been written anew since this one read their times.
 book: chapters
@@ -43,6 +45,12 @@ colab: $(INSTALLED)
 
 test-colab: book
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests/test_colab.py -m colab
+
+assignments: $(INSTALLED)
+	$(BIN)/python book/_ext/assignments.py release _build/assignments
+
+grade-demo: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(BIN)/python book/_ext/assignments.py grade-demo _build/assignments
 
 notebooks: $(INSTALLED)
 	$(BIN)/python book/_ext/chapters.py --all

@@ -94,9 +94,10 @@ class Course:
     def __init__(self, releases: Path) -> None:
         self.releases = releases.resolve()
         self.root = self.releases.with_name(f"{releases.name}-nbgrader")
-        for folder in (self.root, self.releases):
-            shutil.rmtree(folder, ignore_errors=True)
-        # nbgrader runs alembic, which lies beside Python in a virtual environment, by its bare name.
+        shutil.rmtree(self.root, ignore_errors=True)
+        for source in sources():
+            shutil.rmtree(self.releases / source.stem, ignore_errors=True)
+        # nbgrader runs alembic by its bare name; in a virtual environment it lies beside Python.
         os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         config = Config(PyFileConfigLoader(str(CONFIG)).load_config())
         config.CourseDirectory.root = str(self.root)
