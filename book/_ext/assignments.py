@@ -65,6 +65,13 @@ def sources() -> list[Path]:
     return sorted(ASSIGNMENTS.glob("[0-9]*.md"))
 
 
+def read_source(source: Path) -> Any:
+    """Read an assignment, with its solutions and all of its tests."""
+    notebook = jupytext.read(source)
+    del notebook.metadata["jupytext"]  # of no use outside of this folder
+    return notebook
+
+
 def wrong_answers() -> list[WrongAnswer]:
     """Read the typical mistakes."""
     answers = tomllib.loads(WRONG_ANSWERS.read_text(encoding="utf-8"))["answer"]
@@ -112,7 +119,7 @@ class Course:
 
     def release(self, source: Path) -> Path:
         """Have nbgrader write the version for students; return the file."""
-        self._write("source", ".", source.stem, jupytext.read(source))
+        self._write("source", ".", source.stem, read_source(source))
         self._done(self.api.generate_assignment(source.stem))
         return self.releases / source.stem / f"{source.stem}.ipynb"
 
@@ -161,12 +168,12 @@ class Course:
 def submissions(source: Path, release: Path) -> dict[str, Any]:
     """Make what the students of the demo hand in, by student."""
     handed_in = {
-        SOLUTION: jupytext.read(source),
+        SOLUTION: read_source(source),
         UNTOUCHED: nbformat.read(release, as_version=4),
     }
     for answer in wrong_answers():
         if answer.assignment == source.stem:
-            notebook = jupytext.read(source)
+            notebook = read_source(source)
             cells_by_id(notebook)[answer.cell].source = answer.code.strip()
             handed_in[answer.student] = notebook
     return handed_in
