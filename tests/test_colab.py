@@ -17,7 +17,6 @@ import jupytext
 import nbformat
 import pytest
 import yaml
-from colab import first_cell, write_all
 from colab_page import minutes, stored_chart
 from conftest import BOOK, ROOT, unavailable
 from jupyter_client.kernelspec import KernelSpecManager
@@ -26,9 +25,11 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from PIL import Image
 from plain_markdown import PLAIN, ROLE, plain_markdown
 
 from binding_lib.recorded import recorded
+from colab import first_cell, write_all
 
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.md"))
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
@@ -93,8 +94,10 @@ def test_a_quiz_is_written_out_with_its_reasons():
 
 def test_a_picture_is_carried_inside_the_text():
     made = plain("```{figure} ../book/_static/products.svg\n:alt: Two\n\nBelow.\n```")
-    address = re.fullmatch(r"!\[Two\]\(data:image/svg\+xml;base64,(\S+)\)\n\nBelow\.", made)[1]
-    assert base64.b64decode(address) == (ROOT / "book/_static/products.svg").read_bytes()
+    address = re.fullmatch(r"!\[Two\]\(data:image/png;base64,(\S+)\)\n\nBelow\.", made)[1]
+    picture = Image.open(BytesIO(base64.b64decode(address)))
+    assert picture.size == (1440, 600)
+    assert len(picture.getcolors(picture.width * picture.height)) > 100
 
 
 @pytest.mark.parametrize(
@@ -157,6 +160,14 @@ def test_only_what_is_lacking_or_too_old_is_unmet(installed):
     ]
     assert [r.name for r in colab_setup.unmet(wanted)] == ["altair", "jaxtyping"]
     assert [r.name for r in colab_setup.unmet(wanted, ["dino"])] == ["altair", "jaxtyping", "timm"]
+
+
+def test_a_package_may_be_here_under_another_name(installed):
+    assert len(colab_setup.unmet(["xgboost-cpu>=3"])) == 1
+    installed[0]["xgboost"] = "2.1"
+    assert len(colab_setup.unmet(["xgboost-cpu>=3"])) == 1
+    installed[0]["xgboost"] = "3.1"
+    assert colab_setup.unmet(["xgboost-cpu>=3"]) == []
 
 
 def test_numpy_and_torch_are_never_installed_and_needs_of_the_new_are(

@@ -17,9 +17,20 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 # The notebook's own page draws widgets, so their version is Colab's affair, too.
 LEFT_ALONE = ("numpy", "torch", "torchvision", "ipywidgets")
+# The same modules under another name, with support for GPUs.
+ALSO_CALLED = {"xgboost-cpu": "xgboost"}
+
+
+def is_here(name: str, versions: SpecifierSet) -> bool:
+    """Tell whether a package is installed, in one of the versions."""
+    try:
+        return versions.contains(version(name), prereleases=True)
+    except PackageNotFoundError:
+        return False
 
 
 def unmet(requirements: Iterable[str], extras: Collection[str] = ()) -> list[Requirement]:
@@ -29,11 +40,8 @@ def unmet(requirements: Iterable[str], extras: Collection[str] = ()) -> list[Req
         marker = requirement.marker
         if marker and not any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
             continue
-        try:
-            met = requirement.specifier.contains(version(requirement.name), prereleases=True)
-        except PackageNotFoundError:
-            met = False
-        if not met:
+        names = {requirement.name, ALSO_CALLED.get(requirement.name, requirement.name)}
+        if not any(is_here(name, requirement.specifier) for name in names):
             lacking.append(requirement)
     return lacking
 

@@ -8,13 +8,13 @@ error, so that no raw directive reaches a reader.
 from __future__ import annotations
 
 import base64
-import mimetypes
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import vl_convert
 from markdown_it import MarkdownIt
 from pybtex.database import Entry, parse_file
 from quizzes import as_markdown, read_quiz
@@ -144,10 +144,10 @@ def _quiz(one: Directive, folder: Path) -> list[str]:
 
 
 def _figure(one: Directive, folder: Path) -> list[str]:
-    """Write the picture itself into the text: there is no file beside the notebook."""
-    picture = (folder / one.argument).resolve()
-    content = base64.b64encode(picture.read_bytes()).decode()
-    address = f"data:{mimetypes.guess_type(picture.name)[0]};base64,{content}"
+    """Write the picture into the text, as pixels: there is no file beside, and Colab drops SVG."""
+    drawing = (folder / one.argument).read_text(encoding="utf-8")
+    content = base64.b64encode(vl_convert.svg_to_png(drawing, scale=2)).decode()
+    address = f"data:image/png;base64,{content}"
     return [f"![{one.options['alt']}]({address})", "", *_lines(one.body, folder)]
 
 
