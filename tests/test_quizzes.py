@@ -1,6 +1,7 @@
 """The quizzes: five questions a chapter, one right answer each, a reason for every answer."""
 
 import json
+import re
 
 import pytest
 from conftest import ROOT
@@ -28,8 +29,13 @@ def check_quiz(questions):
         assert len(set(texts)) == len(texts), question["question"]
 
 
-def test_each_chapter_from_1_to_6_has_a_quiz():
-    assert {f"{chapter:02}" for chapter in range(1, 7)} <= {file.stem for file in FILES}
+@pytest.mark.notebook
+def test_each_chapter_shows_its_quiz_and_no_quiz_is_left_over():
+    shown = {}
+    for chapter in sorted((ROOT / "notebooks").glob("[0-9]*.md")):
+        found = re.findall(r"^```\{quiz\} (.+)\n```$", chapter.read_text("utf-8"), re.MULTILINE)
+        shown[chapter.stem[:2]] = found
+    assert shown == {file.stem: [f"quizzes/{file.name}"] for file in FILES}
 
 
 @each_quiz
