@@ -21,7 +21,7 @@ GREY = "#767676"
 Chart = TypeVar("Chart", alt.LayerChart, alt.VConcatChart)
 
 
-def colour(column: str, groups: Sequence[str]) -> alt.Color:
+def colour(column: str, groups: Sequence[str], title: str | None = None) -> alt.Color:
     """Give each group a colour; ValueError if there are more groups than colours."""
     if len(groups) > len(COLOURS):
         raise ValueError(
@@ -30,24 +30,24 @@ def colour(column: str, groups: Sequence[str]) -> alt.Color:
     return alt.Color(
         f"{column}:N",
         scale=alt.Scale(domain=list(groups), range=COLOURS[: len(groups)]),
-        legend=legend(groups),
+        legend=legend(groups, title),
     )
 
 
-def shape(column: str, groups: Sequence[str]) -> alt.Shape:
+def shape(column: str, groups: Sequence[str], title: str | None = None) -> alt.Shape:
     """Give each group the shape that goes with its colour."""
     return alt.Shape(
         f"{column}:N",
         scale=alt.Scale(domain=list(groups), range=SHAPES[: len(groups)]),
-        legend=legend(groups),
+        legend=legend(groups, title),
     )
 
 
-def legend(groups: Sequence[str]) -> alt.Legend:
+def legend(groups: Sequence[str], title: str | None = None) -> alt.Legend:
     """One legend for colour and shape: Vega-Lite merges equal ones of scales with equal domains."""
     # Two long names do not fit beside each other on a phone.
     columns = 2 if max(map(len, groups)) <= 16 else 1
-    return alt.Legend(title=None, orient="bottom", columns=columns, labelLimit=280)
+    return alt.Legend(title=title, orient="bottom", columns=columns, labelLimit=280)
 
 
 def equal_step(values: Sequence[float], name: str) -> float:

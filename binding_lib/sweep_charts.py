@@ -17,13 +17,16 @@ _AT_LEAST_ZERO = "max(0, datum[fit])"
 
 
 FITS = {
-    "objects in the global product": "global_object",
+    "objects in the product": "global_object",
     "objects in the sum": "additive_object",
-    "objects in a network of 64 units": "mlp-64_object",
-    "R² of the global product": "global_r2",
+    "objects in a network": "mlp-64_object",
+    "R² of the product": "global_r2",
     "R² of the sum": "additive_r2",
 }
-"""What the horizontal axis of `sweep_chart` can show, and the columns that hold it."""
+"""What the horizontal axis of `sweep_chart` can show, and the columns that hold it.
+
+The product is the global one, the network has 64 units.
+"""
 
 
 def sweep_chart(table: pd.DataFrame, marked: pd.DataFrame | None = None) -> alt.VConcatChart:
@@ -73,22 +76,29 @@ def sweep_chart(table: pd.DataFrame, marked: pd.DataFrame | None = None) -> alt.
         .mark_point(filled=True, size=36)
         .encode(
             **at,
-            color=colour("coverage", coverages),
-            shape=shape("coverage", coverages),
+            color=colour("coverage", coverages, "coverage"),
+            shape=shape("coverage", coverages, "coverage"),
             opacity=alt.condition(brush, alt.value(0.8), alt.value(0.15)),
             tooltip=[*SETTINGS, alt.Tooltip("x:Q", title="fit"), "unseen"],
         )
         .add_params(brush)
     ]
     if marked is not None:
-        others = alt.Chart(_short(marked[["name", "held_out_object", *FITS.values()]]))
+        marked = marked.sort_values("held_out_object")[["name", "held_out_object", *FITS.values()]]
+        # Neighbours in height have their names on different sides of the mark.
+        others = alt.Chart(_short(marked).assign(above=[i % 2 for i in range(len(marked))]))
         others = others.transform_calculate(x=_AT_LEAST_ZERO)
         others = others.transform_filter("isValid(datum[fit])").encode(**at)
         layers += [
             others.mark_point(shape="cross", filled=True, size=110, color=GREY, opacity=1).encode(
                 tooltip=["name", alt.Tooltip("x:Q", title="fit"), "unseen"]
             ),
-            others.mark_text(align="left", dx=9, color=GREY, fontSize=11).encode(text="name:N"),
+            *(
+                others.transform_filter(f"datum.above == {above}")
+                .mark_text(align="left", dx=8, dy=dy, color=GREY, fontSize=11)
+                .encode(text="name:N")
+                for above, dy in ((0, 8), (1, -8))
+            ),
         ]
     dots = alt.LayerChart(layer=layers).properties(width=_SIDE, height=_SIDE)
     folded = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
@@ -78,7 +79,9 @@ def run_sweep(
         models = random_configurations(models, preset, seed)
     by_id = {run_id(configuration): configuration for configuration in models}
     store = SweepStore(folder)
-    with _backend(backend, address):
+    with _backend(backend, address), warnings.catch_warnings():
+        # A worker whose memory has grown is replaced, which is as it should be.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         store.ask_for(by_id.values())
         done = [name for name in by_id if store.has(name)]
         with progress_bar(
