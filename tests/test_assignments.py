@@ -173,7 +173,7 @@ def test_the_solution_gets_full_marks_and_draws_its_charts(source, classes, mark
     notebook = classes[source.stem][1][SOLUTION]
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert not [out for out in outputs if out.output_type == "error" or out.get("name") == "stderr"]
-    drawn = sum("vegalite" in str(output.get("data", {}).keys()) for output in outputs)
+    drawn = sum("vegaEmbed" in output.get("data", {}).get("text/html", "") for output in outputs)
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     assert drawn == text.count("**Expected picture.**")
 
