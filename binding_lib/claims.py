@@ -22,7 +22,8 @@ REPRODUCED = "reproduced"
 PARTLY = "partly"
 NOT_REPRODUCED = "not reproduced"
 NEEDS_WEIGHTS = "needs weights that this machine has not"
-VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NEEDS_WEIGHTS)
+NOT_PUBLISHED = "ours alone, not in the paper"
+VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NEEDS_WEIGHTS, NOT_PUBLISHED)
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Claim:
     where : str
         The part of the paper that publishes it, by its subject.
     published : str
-        The published value, or the shape of a result.
+        The published value, or the shape of a result. Empty: a question that the paper leaves
+        open and the course asks as well.
     ours : str
         What our number is, and which model and data stand in for the published ones.
     chapter : str
@@ -87,6 +89,8 @@ class Claim:
 
     def verdict(self, measured: Measured | None) -> str:
         """Compare our number with the ranges; one of `VERDICTS`."""
+        if not self.published:
+            return NOT_PUBLISHED
         if measured is None:
             return NEEDS_WEIGHTS
         for verdict, (low, high) in ((REPRODUCED, self.reproduced), (PARTLY, self.partly)):

@@ -8,10 +8,17 @@ import altair as alt
 import pandas as pd
 
 from binding_lib.chart_style import COLOURS, GREY, finish
-from binding_lib.claims import NEEDS_WEIGHTS, NOT_REPRODUCED, PARTLY, REPRODUCED, read_claims
+from binding_lib.claims import (
+    NEEDS_WEIGHTS,
+    NOT_PUBLISHED,
+    NOT_REPRODUCED,
+    PARTLY,
+    REPRODUCED,
+    read_claims,
+)
 
 # A sign for each verdict, so that it is not told by a colour alone.
-SIGNS = {REPRODUCED: "●", PARTLY: "◐", NOT_REPRODUCED: "○", NEEDS_WEIGHTS: "□"}
+SIGNS = {REPRODUCED: "●", PARTLY: "◐", NOT_REPRODUCED: "○", NEEDS_WEIGHTS: "□", NOT_PUBLISHED: "+"}
 
 
 def number_text(value: float, low: float = math.nan, high: float = math.nan) -> str:
@@ -43,7 +50,7 @@ def scoreboard_markdown(claims: pd.DataFrame, rerun: bool = False) -> str:
         number = number_text(claim["value"], claim["low"], claim["high"])
         cells = [
             claim["statement"],
-            f"{claim['published']} ({claim['where']})",
+            f"{claim['published'] or 'nothing'} ({claim['where']})",
             f"**{number}**: {claim['ours']}",
             f"{SIGNS[claim['verdict']]} {claim['verdict']}. {claim['why']}",
         ]
@@ -61,7 +68,7 @@ def _line(cells: list[str]) -> str:
 
 
 def scoreboard_chart(claims: pd.DataFrame) -> alt.LayerChart:
-    """Show every measured claim: our number, its interval, and where it would be reproduced.
+    """Show each measured claim: our number, its interval, and where it would be reproduced.
 
     Parameters
     ----------
@@ -69,12 +76,12 @@ def scoreboard_chart(claims: pd.DataFrame) -> alt.LayerChart:
         Rows of `binding_lib.claims.load_claims`, in the order from top to bottom.
     """
     by_name = read_claims()
-    shown = claims[claims["verdict"] != NEEDS_WEIGHTS]
+    verdicts = [REPRODUCED, PARTLY, NOT_REPRODUCED]
+    shown = claims[claims["verdict"].isin(verdicts)]
     shown = shown[["name", "published", "ours", "value", "low", "high", "verdict"]].assign(
         start=[by_name[name].reproduced[0] for name in shown["name"]],
         end=[by_name[name].reproduced[1] for name in shown["name"]],
     )
-    verdicts = [REPRODUCED, PARTLY, NOT_REPRODUCED]
     rows = alt.Y("name:N", sort=list(shown["name"]), title=None, axis=alt.Axis(labelLimit=0))
     at = alt.Scale(domain=[0, 1])
     base = alt.Chart(shown.round(3)).encode(y=rows)

@@ -58,10 +58,14 @@ def sweep_chart(table: pd.DataFrame, marked: pd.DataFrame | None = None) -> alt.
         ),
     )
     least = alt.param(
-        name="least", value=0, bind=alt.binding_range(min=0, max=1, step=0.05, name="at least ")
+        name="least",
+        value=0,
+        bind=alt.binding_range(min=0, max=1, step=0.05, name="recognises at least "),
     )
     most = alt.param(
-        name="most", value=1, bind=alt.binding_range(min=0, max=1, step=0.05, name="at most ")
+        name="most",
+        value=1,
+        bind=alt.binding_range(min=0, max=1, step=0.05, name="recognises at most "),
     )
     brush = alt.selection_interval(name="brush")
     inside = "datum.unseen >= least && datum.unseen <= most"

@@ -17,6 +17,7 @@ import jupytext
 import nbformat
 import pytest
 import yaml
+from colab import first_cell, write_all
 from colab_page import minutes, stored_chart
 from conftest import BOOK, ROOT, unavailable
 from jupyter_client.kernelspec import KernelSpecManager
@@ -29,7 +30,6 @@ from PIL import Image
 from plain_markdown import PLAIN, ROLE, plain_markdown
 
 from binding_lib.recorded import recorded
-from colab import first_cell, write_all
 
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.md"))
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)

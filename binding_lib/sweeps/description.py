@@ -23,6 +23,9 @@ SETTINGS = (
 )
 """What `described_models` says of a model, in words."""
 
+# What the chapters call them; "dual:" goes without saying where all other dots are dual encoders.
+_ENCODERS = {"minilm": "MiniLM", "clip:ViT-B-32/random": "random CLIP"}
+
 
 def described_models(table: pd.DataFrame) -> pd.DataFrame:
     """Put the configurations of a sweep into words, for people to compare.
@@ -76,7 +79,8 @@ def recorded_encoders(curve: pd.DataFrame, coverage: float = 0.9) -> pd.DataFram
     Returns
     -------
     DataFrame
-        One row an encoder; columns name, held_out_object (what is recognised in the encoder's own
+        One row an encoder; columns name (as the chapters call it),
+        held_out_object (what is recognised in the encoder's own
         embeddings of scenes of unseen objects), and NAME_r2 and NAME_object of each approximator.
     """
     own = curve["encoder"].isin(curve.loc[curve["split"] == "own", "encoder"])
@@ -86,4 +90,5 @@ def recorded_encoders(curve: pd.DataFrame, coverage: float = 0.9) -> pd.DataFram
     for name in rows["r2"].columns.drop(REAL, errors="ignore"):
         found[f"{name}_r2"] = rows["r2"][name]
         found[f"{name}_object"] = rows["object_recognition"][name]
+    found.index = [_ENCODERS.get(name, name.removeprefix("dual:")) for name in found.index]
     return found.rename_axis("name").reset_index()
