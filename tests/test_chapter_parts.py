@@ -4,6 +4,7 @@ import re
 
 import pytest
 from conftest import ROOT
+from prose import blank, running_text
 
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.md"))
 
@@ -61,28 +62,9 @@ def glossary_terms():
     return sorted(terms, key=len, reverse=True)
 
 
-def blank(match):
-    """Take text out without moving what follows; links to the glossary stay."""
-    return match[0] if match[0].startswith("{term}") else re.sub(r"[^\n]", "\0", match[0])
-
-
-# What is not running text, in the order in which it is taken out.
-NOT_PROSE = [
-    (r"\A---\n.*?^---$", re.DOTALL),
-    (r"^(`{3,})(?:\{code-cell\}|\w).*?^\1$", re.DOTALL),
-    (r"^:::\{admonition\} What you will learn.*?^:::$", re.DOTALL),
-    (r"^(?:#|\||`{3,}|:{3,}|:\w[\w-]*:).*$", 0),
-    (r"\$\$.*?\$\$", re.DOTALL),
-    (r"\$[^$\n]+\$", 0),
-    (r"(?:\{[\w:]+\})?`[^`\n]*`", 0),
-    (r"\[[^\]\n]*\]\([^)\n]*\)", 0),
-]
-
-
 def unlinked(text, terms):
     """Find the first uses that are no links: (term, start, end), in the order of the terms."""
-    for pattern, flags in NOT_PROSE:
-        text = re.sub(pattern, blank, text, flags=flags | re.MULTILINE)
+    text = running_text(text)
     found = []
     for term in terms:
         link = re.search(rf"\{{term\}}`(?:[^`<]*<)?{re.escape(term)}>?`", text)

@@ -93,11 +93,16 @@ def test_numbers_in_the_reasons_are_those_recorded():
     edited = {"what": "edit, avg", "reading": "probe: object"}
     pairs = ("pocket-clip:low", "pocket-clip:high")
     sums = {"level": "object", "estimator": "avg"}
+    few = {"run": "random 2", "estimator": "avg"}
     flat = {"run": "clip:ViT-B-32/random, 24 objects", "estimator": "avg", "reading": "R²"}
     models = described_models(recorded("sweep"))
     alike = rank_correlation(models, "global_r2", "held_out_object", ["tenth", "width"])
     expected = {
         "random weights, R²": [counts[random & (counts["estimator"] == "avg")]["value"].min()],
+        "random weights, retrieval": [
+            value("02_scenes_decompose", run="random 2", reading="retrieval", **sums),
+            value("02_scene_counts", n_train=1000, reading="retrieval from 4,000", **few),
+        ],
         "three objects": [value("02_scenes_decompose", run="minilm 3", reading="R²", **sums)],
         "pictures are sums, ours": [value("02_pictures", **flat)],
         "edits of pictures": [

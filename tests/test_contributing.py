@@ -102,6 +102,15 @@ def test_an_encoder_can_be_added_by_the_steps(copy):
     assert re.search(r"^letters +yes +no +no ", listed, re.MULTILINE)
 
 
+@pytest.mark.slow
+def test_a_claim_can_be_added_by_the_steps(copy):
+    for name in ("notebooks", "benchmarks"):
+        shutil.copytree(ROOT / name, copy / name, dirs_exist_ok=True)
+    listed, tested = follow("A claim", copy)
+    assert re.search(r"^edits by slot, DINO +0\.\d\d +partly ", listed, re.MULTILINE)
+    assert "3 passed" in tested
+
+
 def test_a_step_that_no_longer_fits_is_noticed(tmp_path):
     file = tmp_path / "file"
     file.write_text("one\ntwo\n", encoding="utf-8")

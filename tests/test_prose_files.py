@@ -6,6 +6,7 @@ import tomllib
 import pytest
 import yaml
 from conftest import BOOK, PAGES, ROOT
+from prose import words
 
 import binding_lib
 
@@ -123,3 +124,52 @@ def test_every_question_for_students_has_an_answer_for_instructors():
     questions = re.findall(r"^\| [^|]+ \| \"([^|]+)\" \|$", table, re.M)
     answers = re.findall(r"^\*\*(.+?)\*\*", text_of("book/answers_for_instructors.md"), re.M)
     assert len(questions) == len(answers) >= 10
+
+
+# --- One word for one thing -----------------------------------------------------------------------
+
+# What is not to be written, in prose: another spelling, or a second name for a thing.
+PREFERRED = {
+    r"optimiz\w*": "optimise",
+    r"(?:general|normal|organ|recogn|initial|memor|visual|summar|real)iz\w*": "-ise",
+    r"analyz\w*": "analyse",
+    r"colors?": "colour",
+    r"gray": "grey",
+    r"behaviors?": "behaviour",
+    r"centers?|centered": "centre",
+    r"modeling|labeled": "modelling, labelled",
+    r"datasets?": "data set",
+    r"bag[- ]of[- ]objects|bag-of-concepts": "bag of concepts",
+    r"held ?out objects?": "held-out object",
+    r"(?:training|seen|object) coverage": "coverage",
+    r"swap(?:ped)? (?:captions?|scene) test": "swap test",
+    r"cross modal": "across modalities",
+    r"per object products?": "per-object products",
+    r"product neurons?|multiplicative units?": "product units",
+    r"linear classifiers? probes?|probe classifiers?": "probe",
+    r"e\.g\.|i\.e\.|etc\.": "such as, that is, and so on",
+}
+
+
+def unwanted(markdown):
+    text = words(markdown)
+    return [
+        f"{match[0]!r} instead of {better!r}"
+        for wanted_not, better in PREFERRED.items()
+        for match in re.finditer(rf"(?<![\w-])(?:{wanted_not})(?![\w-])", text, re.IGNORECASE)
+    ]
+
+
+def test_other_spellings_are_noticed_in_prose_alone():
+    assert unwanted("The Optimizer and `optimizer`, [a](color.md), $gray$ and grey") == [
+        "'Optimizer' instead of 'optimise'"
+    ]
+
+
+def test_prose_has_one_spelling_and_one_name_for_a_thing():
+    files = [
+        file for part in ("*.md", "book/*.md", "notebooks/**/*.md") for file in ROOT.glob(part)
+    ]
+    assert len(files) > 20
+    found = {file.name: unwanted(file.read_text(encoding="utf-8")) for file in files}
+    assert {name: some for name, some in found.items() if some} == {}
