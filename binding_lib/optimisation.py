@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.optim import AdamW, Muon, Optimizer
+from torch.optim import AdamW, Optimizer
 
 from binding_lib.checkpoints import part_of
 from binding_lib.checks import check_choice, check_count, check_number
+from binding_lib.muon import BatchedMuon
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,10 @@ def make_optimizers(model: nn.Module, training: OptimisationConfig) -> list[Opti
     of_matrices = {"params": matrices, "full_rate": training.matrix_rate}
     decay = training.weight_decay
     if training.optimizer == "adamw":
-        return [AdamW([*groups, of_matrices], betas=(0.9, 0.98), weight_decay=decay)]
+        return [AdamW([*groups, of_matrices], betas=(0.9, 0.98), weight_decay=decay, fused=True)]
     return [
-        Muon([of_matrices], weight_decay=decay),
-        AdamW(groups, betas=(0.9, 0.98), weight_decay=decay),
+        BatchedMuon([of_matrices], weight_decay=decay),
+        AdamW(groups, betas=(0.9, 0.98), weight_decay=decay, fused=True),
     ]
 
 

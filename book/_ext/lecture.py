@@ -19,7 +19,9 @@ from sphinx.application import Sphinx
 KEY_FIGURES = ROOT / "book" / "key_figures.md"
 
 FLAGS = re.MULTILINE | re.DOTALL
-FIGURE = re.compile(r"^## ([^\n]+)\n\n```\{key-figure\} (\S+)\n:cell: ([^\n]+)\n\n(.*?)^```$", FLAGS)
+FIGURE = re.compile(
+    r"^## ([^\n]+)\n\n```\{key-figure\} (\S+)\n:cell: ([^\n]+)\n\n(.*?)^```$", FLAGS
+)
 CLAIM = re.compile(r"^:::\{admonition\} The claim[^\n]*\n:class: important\n\n(.*?)^:::$", FLAGS)
 QUESTION = re.compile(
     r"^:::\{admonition\} Predict before[^\n]*\n:class: hint\n\n(.*?)"
@@ -70,9 +72,7 @@ class Lecture(Page):
             figure = nodes.raw("", f'<div class="figure">{chart}</div>', format="html")
             words = nodes.container("", *self.plain(said), classes=["said"])
             slides.append(self.slide(title, [figure, words]))
-        slides.append(
-            self.slide("Take-away", self.plain(self.only(TAKE_AWAY, text, source)))
-        )
+        slides.append(self.slide("Take-away", self.plain(self.only(TAKE_AWAY, text, source))))
         return self.slide(heading(source), slides)
 
     def plain(self, markdown: str) -> list[nodes.Node]:
