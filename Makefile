@@ -88,4 +88,5 @@ $(VENDOR): package-lock.json book/_ext/npm_scripts.py | $(INSTALLED)
 
 $(BOOK): $(SOURCES) $(wildcard notebooks/*.ipynb notebooks/quizzes/*.json) $(VENDOR)
 	$(BIN)/jupyter-book build . --all -W --keep-going --quiet
+	$(BIN)/sphinx-build -b revealjs -W --keep-going -q -d _build/.slides book/slides _build/html/slides
 	@touch $@

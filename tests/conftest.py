@@ -14,8 +14,8 @@ settings.load_profile("unhurried")
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOK = ROOT / "_build" / "html"
-# The theme's own templates lie among the static files: they are no pages.
-PAGES = sorted(page for page in BOOK.rglob("*.html") if "_static" not in page.parts)
+# The theme's own templates lie among the static files, and slides are no pages to read.
+PAGES = sorted(page for page in BOOK.rglob("*.html") if not {"_static", "slides"} & set(page.parts))
 
 # The build's own steps are tested with the code that takes them.
 sys.path.insert(0, str(ROOT / "book" / "_ext"))

@@ -91,7 +91,7 @@ def opened(browser: Browser, address: str, name: str, view: str) -> Iterator[Pag
     page.goto(f"{address}/{name}", wait_until="networkidle")
     page.evaluate("window.MathJax?.startup?.promise")
     for chart in page.locator("[id^=altair-viz-]").all():
-        chart.locator("svg").first.wait_for()
+        chart.locator("svg").first.wait_for(state="attached")  # a slide may not be shown yet
     yield page
     assert wrong == []
     context.close()
@@ -274,6 +274,25 @@ def test_search_finds_every_word_of_the_glossary(browser, address):
                 lost.append(word)
         page.wait_for_load_state("networkidle")  # the search still reads the pages that it found
     assert lost == []
+
+
+def test_every_slide_fits_and_shows_its_chart(browser, address):
+    with opened(browser, address, "slides/index.html", "light") as page:
+        page.set_viewport_size({"width": 1280, "height": 720})
+        page.wait_for_function("window.Reveal?.isReady()")
+        charts = 0
+        for _ in range(page.evaluate("Reveal.getTotalSlides()")):
+            slide = page.locator("section.present:not(:has(section))")
+            height = slide.evaluate("slide => slide.scrollHeight")
+            assert height <= 720, slide.inner_text()
+            for chart in slide.locator("[id^=altair-viz-]").all():
+                chart.locator("svg").first.wait_for()
+                assert chart.locator("svg").first.bounding_box()["width"] > 150
+                charts += 1
+            page.evaluate("while (Reveal.availableFragments().next) Reveal.nextFragment()")
+            page.keyboard.press("Space")
+        assert page.evaluate("Reveal.isLastSlide()")
+        assert charts > 8
 
 
 def test_a_page_that_is_not_there(browser, address):

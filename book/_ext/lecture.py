@@ -71,7 +71,8 @@ class Lecture(Page):
             )
             figure = nodes.raw("", f'<div class="figure">{chart}</div>', format="html")
             words = nodes.container("", *self.plain(said), classes=["said"])
-            slides.append(self.slide(title, [figure, words]))
+            beside = nodes.container("", figure, words, classes=["beside"])
+            slides.append(self.slide(title, [beside]))
         slides.append(self.slide("Take-away", self.plain(self.only(TAKE_AWAY, text, source))))
         return self.slide(heading(source), slides)
 

@@ -44,7 +44,8 @@ def add_scripts(
     loaded = {f"{name.replace('-', '')}_version": version for name, version in ASKED.items()}
     for name in ASKED:
         app.add_js_file(f"vendor/{name}/build/{name}.min.js")
-    app.add_js_file("charts.js", defer="defer")
+    if app.builder.name == "html":  # slides have a size of their own
+        app.add_js_file("charts.js", defer="defer")
     # The name under which Altair's own script looks up what the page already holds.
     app.add_js_file(None, body=f"var VEGA_DEBUG = {json.dumps(loaded)};")
 

@@ -12,5 +12,12 @@ mathjax_path = "vendor/mathjax/es5/tex-mml-chtml.js"
 
 revealjs_static_path = ["../_static"]
 revealjs_css_files = ["slides.css"]
+revealjs_js_files = ["slides.js"]
 revealjs_style_theme = "white"
-revealjs_script_conf = {"hash": True, "slideNumber": True, "width": 1280, "height": 720}
+revealjs_script_conf = {
+    "width": 1280,
+    "height": 720,
+    "hash": True,
+    "slideNumber": True,
+    "transition": "none",
+}
