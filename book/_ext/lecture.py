@@ -93,7 +93,16 @@ class Lecture(Page):
         return nodes.section("", nodes.title("", title), *content, ids=[f"slide-{number}"])
 
 
+def drop_other_themes(app: Sphinx, exception: Exception | None) -> None:
+    """Remove the style sheets that no slide loads: some of them ask other hosts for fonts."""
+    if exception is None and app.builder.name == "revealjs":
+        for sheet in Path(app.outdir).glob("_static/revealjs/dist/theme/*.css"):
+            if sheet.stem != app.config.revealjs_style_theme:
+                sheet.unlink()
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directive with Sphinx."""
     app.add_directive("lecture", Lecture)
+    app.connect("build-finished", drop_other_themes)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
