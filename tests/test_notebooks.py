@@ -47,3 +47,10 @@ def test_no_output_is_an_error(notebook):
         for output in cell.get("outputs", []):
             assert output.output_type != "error", cell.source
             assert "Traceback (most recent call last)" not in str(output), cell.source
+
+
+def test_no_output_is_a_log(notebook):
+    """Libraries colour what they log, errors of their own among it."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            assert "\x1b[" not in output.get("text", ""), cell.source

@@ -144,7 +144,8 @@ def render_shaded(
     if not 0 <= overlap <= 0.9:
         raise ValueError(f"overlap must be from 0 to 0.9, got {overlap}")
     look_of = object_looks(scenes.space, SHAPES)
-    require("mitsuba", extra="shaded")
+    # Mitsuba's ray tracer is started here, once: threads that start it together mix up two of them.
+    require("mitsuba", extra="shaded").set_variant("scalar_rgb")
     # A scene that is asked for several times is rendered once.
     distinct, rows = np.unique(scenes.object_ids, axis=0, return_inverse=True)
     pictures = np.empty((len(distinct), size, size, 3), dtype=np.uint8)
