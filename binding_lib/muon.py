@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Muon
+from torch.optim.optimizer import ParamsT
 
 
 def orthogonalised(
@@ -29,12 +30,21 @@ def orthogonalised(
 
 
 class BatchedMuon(Muon):
-    """PyTorch's Muon, with the same settings and the same memory, and fewer and faster products.
+    """PyTorch's Muon with its usual settings and the same memory, and fewer and faster products.
 
     PyTorch's own goes through the matrices one by one and rounds each to bfloat16. Where they are
     as small as here the first costs more than the products; where a processor has no instructions
     for bfloat16, as most laptops' have not, the second makes each product many times slower.
+
+    Parameters
+    ----------
+    params : iterable of Tensor or of groups of them
+        Matrices.
+    weight_decay : float
     """
+
+    def __init__(self, params: ParamsT, weight_decay: float) -> None:
+        super().__init__(params, weight_decay=weight_decay)
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:

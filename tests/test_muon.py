@@ -25,9 +25,10 @@ def descend(optimizer, parameters, steps=5):
 
 def test_steps_are_those_of_torch():
     mine, its = matrices(0), matrices(0)
-    settings = {"lr": 0.05, "weight_decay": 0.03}
-    descend(BatchedMuon(mine, **settings), mine)
-    descend(Muon(its, **settings), its)
+    optimizers = BatchedMuon(mine, weight_decay=0.03), Muon(its, weight_decay=0.03)
+    for optimizer, parameters in zip(optimizers, (mine, its), strict=True):
+        optimizer.param_groups[0]["lr"] = 0.05
+        descend(optimizer, parameters)
     start = matrices(0)
     for one, other, before in zip(mine, its, start, strict=True):
         moved = (other - before).norm()
@@ -37,7 +38,7 @@ def test_steps_are_those_of_torch():
 
 def test_its_memory_goes_on_in_either():
     mine, its = matrices(0), matrices(0)
-    first, second = BatchedMuon(mine), Muon(its)
+    first, second = BatchedMuon(mine, weight_decay=0.03), Muon(its)
     descend(first, mine)
     second.load_state_dict(first.state_dict())
     for parameter, other in zip(mine, its, strict=True):
@@ -67,8 +68,9 @@ def test_matrices_without_a_gradient_stay():
     mine = matrices(0)
     mine[0].grad = torch.ones(SHAPES[0])
     before = [one.detach().clone() for one in mine]
-    BatchedMuon(mine).step()
+    optimizer = BatchedMuon(mine, weight_decay=0.03)
+    optimizer.step()
     moved = [not torch.equal(one, other) for one, other in zip(mine, before, strict=True)]
     assert moved == [True, False, False, False, False]
     with pytest.raises(ValueError, match="closure"):
-        BatchedMuon(mine).step(lambda: 0.0)
+        optimizer.step(lambda: 0.0)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from binding_lib import ConceptSpace, SceneSet, all_scenes, sample_scenes
 from binding_lib.encoders.weights import MissingExtraError
+from binding_lib.views import shaded
 from binding_lib.views.colours import COLOURS, object_looks
 from binding_lib.views.shaded import SHAPES, place, render_shaded
 
@@ -153,6 +154,19 @@ def test_what_cannot_be_drawn_is_named(space, message):
 def test_wrong_options(options, message):
     with pytest.raises(ValueError, match=message):
         render_shaded(sample_scenes(CLEVR, 1), **options)
+
+
+def test_the_ray_tracer_runs_before_threads_do(monkeypatch):
+    shaded._start_ray_tracer.cache_clear()
+    started = []
+
+    def in_threads(do, jobs, said):
+        started.append(shaded._start_ray_tracer.cache_info().currsize)
+        return [do(*job) for job in jobs]
+
+    monkeypatch.setattr(shaded, "in_threads", in_threads)
+    assert render_shaded(sample_scenes(CLEVR, 2), size=16).shape == (2, 16, 16, 3)
+    assert started == [1]
 
 
 def test_too_many_objects():

@@ -79,9 +79,9 @@ def recorded_encoders(curve: pd.DataFrame, coverage: float = 0.9) -> pd.DataFram
     Returns
     -------
     DataFrame
-        One row an encoder; columns name (as the chapters call it),
-        held_out_object (what is recognised in the encoder's own
-        embeddings of scenes of unseen objects), and NAME_r2 and NAME_object of each approximator.
+        One row an encoder; columns name (as the chapters call it), held_out_object (what is
+        recognised in the encoder's own embeddings of scenes of unseen objects), and NAME_r2 and
+        NAME_object of each approximator.
     """
     own = curve["encoder"].isin(curve.loc[curve["split"] == "own", "encoder"])
     at = (curve["split"] == "own") | (~own & (curve["coverage"] == coverage))

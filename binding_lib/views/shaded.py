@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -144,8 +145,7 @@ def render_shaded(
     if not 0 <= overlap <= 0.9:
         raise ValueError(f"overlap must be from 0 to 0.9, got {overlap}")
     look_of = object_looks(scenes.space, SHAPES)
-    # Mitsuba's ray tracer is started here, once: threads that start it together mix up two of them.
-    require("mitsuba", extra="shaded").set_variant("scalar_rgb")
+    _start_ray_tracer()
     # A scene that is asked for several times is rendered once.
     distinct, rows = np.unique(scenes.object_ids, axis=0, return_inverse=True)
     pictures = np.empty((len(distinct), size, size, 3), dtype=np.uint8)
@@ -154,6 +154,14 @@ def render_shaded(
     for row, picture in enumerate(in_threads(_render, jobs, "rendering")):
         pictures[row] = picture
     return pictures[rows.reshape(-1)]
+
+
+@cache
+def _start_ray_tracer() -> None:
+    """Load a first scene: threads that load theirs first, and together, mix up two ray tracers."""
+    mi = require("mitsuba", extra="shaded")
+    mi.set_variant("scalar_rgb")
+    mi.load_dict({"type": "scene", "any": {"type": "sphere"}})
 
 
 def _render(
