@@ -131,7 +131,7 @@ def test_every_question_for_students_has_an_answer_for_instructors():
 # What is not to be written, in prose: another spelling, or a second name for a thing.
 PREFERRED = {
     r"optimiz\w*": "optimise",
-    r"(?:general|normal|organ|recogn|initial|memor|visual|summar|real)iz\w*": "-ise",
+    r"(?:generali|normali|organi|recogni|initiali|memori|summari|visuali|reali)z\w*": "-ise",
     r"analyz\w*": "analyse",
     r"colors?": "colour",
     r"gray": "grey",
