@@ -1,6 +1,7 @@
 """The assignments: what students get, and what a class of made-up students gets for its work."""
 
 import ast
+import os
 import re
 
 import jupytext
@@ -12,15 +13,16 @@ from assignments import (
     Course,
     cells_by_id,
     grade_class,
+    made_up_answers,
     marks_table,
     read_source,
     sources,
-    wrong_answers,
 )
 from conftest import BOOK, PAGES, ROOT
 
 SOURCES = sources()
-WRONG = wrong_answers()
+WRONG = [answer for answer in made_up_answers() if answer.loses]
+RIGHT = {answer.student: answer.assignment for answer in made_up_answers() if not answer.loses}
 POINTS = 10
 MARKS = re.compile(r"BEGIN|END (?:SOLUTION|HIDDEN TESTS)|HIDDEN TESTS")
 
@@ -116,7 +118,10 @@ def bare(text):
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    return Course(tmp_path_factory.mktemp("class") / "handed_out")
+    environment = dict(os.environ)  # what nbgrader's configuration sets is for its kernels
+    yield Course(tmp_path_factory.mktemp("class") / "handed_out")
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +184,17 @@ def test_the_solution_gets_full_marks_and_draws_its_charts(source, classes, mark
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("student", RIGHT)
+def test_a_right_answer_that_is_not_the_solution_costs_nothing(student, marks):
+    table = marks[RIGHT[student]].loc[student]
+    assert table["points"].sum() == POINTS, table
+
+
+def test_each_assignment_has_right_answers_that_are_not_the_solution():
+    assert sorted(RIGHT.values()) == [source.stem for source in SOURCES]
+
+
+@pytest.mark.slow
 @of_each_mistake
 def test_a_mistake_costs_its_own_points_and_is_explained(answer, classes, marks):
     table = marks[answer.assignment].loc[answer.student]
@@ -192,7 +208,8 @@ def test_a_mistake_costs_its_own_points_and_is_explained(answer, classes, marks)
 @pytest.mark.slow
 def test_the_table_of_marks_has_a_line_for_each_submission(classes):
     table = marks_table(classes["01_decomposition"][0]).splitlines()
-    assert len(table) == 1 + 2 + sum(answer.assignment == "01_decomposition" for answer in WRONG)
+    mine = {one.student for one in made_up_answers() if one.assignment == "01_decomposition"}
+    assert len(table) == 1 + 2 + len(mine)
     assert re.search(r"solution +10 of 10", table[1])
     assert re.search(r"untouched release +0 of 10 +everything", table[2])
 

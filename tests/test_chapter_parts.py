@@ -15,7 +15,8 @@ of_each = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.ste
 PARTS = {
     r"^# ": 1,
     r"^:::\{admonition\} What you will learn\n:class: tip\n\n- ": 1,
-    r"^\*\*You need\*\* .* \*\*Time\*\*: \d+ minutes to read, .* to run": 1,
+    r"^\*\*You need\*\* .* \*\*Time\*\*: \d+ minutes to read; "
+    r"the \[\]\(\.\./book/key_figures\.md\) say how long it runs": 1,
     r"^:::\{admonition\} The claim": 1,
     r"^:::\{admonition\} Predict before you run\n:class: hint\n\n(?:(?!^:::$).*\n)+"
     r"```\{dropdown\} Answer\n": 2,

@@ -49,6 +49,12 @@ def test_the_right_answer_stands_in_every_place(file):
     assert set(places) == {0, 1, 2}
 
 
+def test_the_right_answer_is_not_given_away_by_its_length():
+    questions = [question["answers"] for file in FILES for question in read_quiz(file)]
+    longest = [max(answers, key=lambda answer: len(answer["answer"])) for answers in questions]
+    assert sum(answer["correct"] for answer in longest) < len(questions) / 2
+
+
 @pytest.mark.parametrize(
     "spoil",
     [

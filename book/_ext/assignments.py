@@ -29,35 +29,35 @@ from traitlets.config import Config, PyFileConfigLoader
 
 ASSIGNMENTS = Path(__file__).resolve().parents[2] / "notebooks" / "assignments"
 CONFIG = ASSIGNMENTS / "nbgrader_config.py"
-WRONG_ANSWERS = ASSIGNMENTS / "wrong_answers.toml"
+MADE_UP_ANSWERS = ASSIGNMENTS / "made_up_answers.toml"
 
 SOLUTION, UNTOUCHED = "solution", "untouched release"
 
 
 @dataclass(frozen=True)
-class WrongAnswer:
-    """A typical mistake, put in place of the solution in one cell of an assignment.
+class MadeUpAnswer:
+    """An answer, put in place of the solution in one cell of an assignment.
 
     Attributes
     ----------
     assignment : str
     student : str
-        Who makes the mistake, named after it.
+        Who gives the answer, named after what is special about it.
     cell : str
         The grade_id of the cell that is replaced.
+    code : str
     loses : str
-        The grade_id of the one check that must notice.
+        The grade_id of the one check that must notice; empty where the answer is right.
     says : str
         What its message must say.
-    code : str
     """
 
     assignment: str
     student: str
     cell: str
-    loses: str
-    says: str
     code: str
+    loses: str = ""
+    says: str = ""
 
 
 def sources() -> list[Path]:
@@ -72,10 +72,10 @@ def read_source(source: Path) -> Any:
     return notebook
 
 
-def wrong_answers() -> list[WrongAnswer]:
-    """Read the typical mistakes."""
-    answers = tomllib.loads(WRONG_ANSWERS.read_text(encoding="utf-8"))["answer"]
-    return [WrongAnswer(**answer) for answer in answers]
+def made_up_answers() -> list[MadeUpAnswer]:
+    """Read typical mistakes, and right answers that are not those of the solution."""
+    answers = tomllib.loads(MADE_UP_ANSWERS.read_text(encoding="utf-8"))["answer"]
+    return [MadeUpAnswer(**answer) for answer in answers]
 
 
 def cells_by_id(notebook: Any) -> dict[str, Any]:
@@ -171,11 +171,11 @@ def submissions(source: Path, release: Path) -> dict[str, Any]:
         SOLUTION: read_source(source),
         UNTOUCHED: nbformat.read(release, as_version=4),
     }
-    for answer in wrong_answers():
+    for answer in made_up_answers():
         if answer.assignment == source.stem:
-            notebook = read_source(source)
+            # A student may have several answers.
+            notebook = handed_in.setdefault(answer.student, read_source(source))
             cells_by_id(notebook)[answer.cell].source = answer.code.strip()
-            handed_in[answer.student] = notebook
     return handed_in
 
 

@@ -6,14 +6,16 @@ only those of its dependencies that are lacking are installed after it.
 """
 
 import base64
+import binascii
 import importlib
+import json
 import os
 import platform
 import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Iterable
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -61,19 +63,46 @@ def install_lacking(requirements: Iterable[str], extras: Collection[str]) -> Non
     lacking = unmet(requirements, extras)
     while lacking:
         for kept in (requirement for requirement in lacking if requirement.name in LEFT_ALONE):
-            print(f"The course asks for {kept}, which is left as it is here.")
+            if not is_here(kept.name, SpecifierSet()):
+                raise RuntimeError(
+                    f"{kept.name} is not installed here, and this cell leaves it to you, since there "
+                    f"are several builds of it. Install {kept}, then run this cell again."
+                )
+            print(f"The course asks for {kept}, and {version(kept.name)} is here. It is left as it is.")
         new = [requirement for requirement in lacking if requirement.name not in LEFT_ALONE]
         if new:
             install(*(f"{requirement.name}{requirement.specifier}" for requirement in new))
         lacking = unmet(needed for package in new for needed in requires(package.name) or [])
 
 
-def set_up(wheel: str, extras: list[str], content: str) -> None:
-    """Install the library from a wheel in base64, then what it lacks, and say what is here."""
+def folder_of_course() -> str | None:
+    """Find the folder that binding_lib is installed from, where it is and can be edited there."""
+    try:
+        origin = distribution("binding_lib").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return None
+    source = json.loads(origin or "{}")
+    return source["url"] if source.get("dir_info", {}).get("editable") else None
+
+
+def install_library(wheel: str, content: str) -> None:
+    """Install the library from a wheel in base64; RuntimeError if that is damaged."""
+    try:
+        data = base64.b64decode(content)
+    except binascii.Error as error:
+        raise RuntimeError("this notebook is damaged: download it again") from error
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / wheel
-        file.write_bytes(base64.b64decode(content))
+        file.write_bytes(data)
         install("--force-reinstall", str(file))
+
+
+def set_up(wheel: str, extras: list[str], content: str) -> None:
+    """Install the library, unless a course's folder is in use, then what it lacks; say what is here."""
+    if folder := folder_of_course():
+        print(f"binding_lib is that of {folder}: it is left as it is.")
+    else:
+        install_library(wheel, content)
     install_lacking(requires("binding_lib") or [], extras)
 
     import torch

@@ -14,8 +14,10 @@ c.CourseDirectory.course_id = "binding"
 # Seconds a cell may take. A cell that waits for ever, such as an endless loop, fails after them.
 c.Execute.timeout = 300
 
-# What is written to stderr in a cell that checks costs its points: progress bars go without.
+# nbgrader gives no point for a check that writes to stderr. Progress bars and warnings do, and a right
+# answer may well divide by zero on its way: the kernels, which inherit these, go without.
 os.environ["TQDM_DISABLE"] = "1"
+os.environ["PYTHONWARNINGS"] = "ignore"
 
 c.ClearSolutions.code_stub = {
     "python": '# Your code here, in place of the next line.\nraise NotImplementedError("not done yet")'
