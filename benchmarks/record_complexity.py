@@ -3,7 +3,8 @@
     python benchmarks/record_complexity.py FOLDER [--encoder NAME] [--approximator NAME]
 
 fits every approximator below to every encoder, or only those named, keeps each fit's row in FOLDER,
-and writes the table into the package. Stopped and started again, it fits only what is missing.
+and writes the table into the package; a part of it, into the folder that the environment variable
+BINDING_LIB_RECORD names. Stopped and started again, it fits only what is missing.
 
 About 8,000 scenes an encoder keep it at about 80 minutes of one core. Cheap approximators are
 fitted at more coverages than costly ones, and the widest networks at fewest: see `PLAN`. Seed 0
@@ -21,6 +22,7 @@ from typing import Annotated, NamedTuple
 
 import pandas as pd
 import typer
+from parts import refuse_part
 from tqdm import tqdm
 
 from binding_lib.approximators import make_approximator
@@ -118,6 +120,8 @@ def main(
     approximator: Annotated[str | None, typer.Option(help="Only this one.")] = None,
 ) -> None:
     """Fit what is missing, and write the table."""
+    if encoder is not None or approximator is not None:
+        refuse_part("--encoder or --approximator")
     for name in PLAN if encoder is None else [encoder]:
         record_encoder(name, folder, approximator)
 

@@ -4,7 +4,8 @@
 
 trains every model of the grid below with the `laptop` recipe, keeps each one's row in FOLDER, and
 writes the tables of all rows there into the package. Stopped and started again, it trains only what
-is missing. It takes about an hour on two cores.
+is missing. It takes about an hour on two cores. With --only the tables hold a part, and go to the
+folder that the environment variable BINDING_LIB_RECORD names.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ import numpy as np
 import pandas as pd
 import torch
 import typer
+from parts import refuse_part
 from tqdm import tqdm
 
 from binding_lib import ConceptSpace, train_dual_encoder
 from binding_lib.files import atomic_path
+from binding_lib.optimisation import TrainingConfig
+from binding_lib.presets import PRESETS, is_smoke_run
 from binding_lib.recognition import recognised
 from binding_lib.recorded import record
 from binding_lib.scenes import SceneSet
@@ -60,9 +64,20 @@ def runs() -> list[dict[str, Any]]:
     return wanted
 
 
-def file_name(run: dict[str, Any]) -> str:
-    """Name the file of a run's row."""
-    return "-".join(str(value).replace(" ", "_") for value in run.values()) + ".json"
+def run_name(run: dict[str, Any]) -> str:
+    """Name a run: C-V-TRAINING-COVERAGE-SEED."""
+    return "-".join(str(value).replace(" ", "_") for value in run.values())
+
+
+def file_name(run: dict[str, Any], steps: int) -> str:
+    """Name the file of a run's row, by its steps too: a shorter training is another result."""
+    return f"{run_name(run)}-{steps}.json"
+
+
+def planned_steps() -> int:
+    """How long a model is trained; less in a smoke run."""
+    steps = TrainingConfig().steps
+    return min(steps, PRESETS["smoke"]["steps"]) if is_smoke_run() else steps
 
 
 def object_accuracy(trained: TrainedDualEncoder, partners: int = 40) -> list[float]:
@@ -130,16 +145,19 @@ def main(
         str, typer.Option(help="Which models, as C-V-TRAINING-COVERAGE-SEED with wildcards.")
     ] = "*",
 ) -> None:
-    """Train what is missing, then write the tables of all that is wanted and there."""
+    """Train what is missing, then write the tables of all that is wanted, once it is there."""
+    if only != "*":
+        refuse_part("--only")
     k, n = map(int, part.split("/"))
-    wanted = [run for run in runs() if fnmatch(file_name(run), f"{only}.json")]
-    files = [folder / file_name(run) for run in wanted]
+    wanted = [run for run in runs() if fnmatch(run_name(run), only)]
+    files = [folder / file_name(run, planned_steps()) for run in wanted]
     for run, file in tqdm(list(zip(wanted, files, strict=True))[k - 1 :: n], unit="model"):
         if not file.exists():
             row = train_one(run)
-            with atomic_path(file) as temporary:
+            with atomic_path(folder / file_name(run, row["steps"])) as temporary:
                 temporary.write_text(json.dumps(row))
-    write_tables([json.loads(file.read_text()) for file in files if file.exists()])
+    if all(file.exists() for file in files):
+        write_tables([json.loads(file.read_text()) for file in files])
 
 
 if __name__ == "__main__":

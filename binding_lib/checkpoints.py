@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
@@ -29,14 +30,22 @@ def write_checkpoint(
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     digest = hashlib.sha256(content).hexdigest()
     target = Path(folder) / f"tensors-{digest[:12]}.safetensors"
+    words = as_json({"tensors": target.name, "sha256": digest, **config})
     with atomic_path(target) as temporary:
         temporary.write_bytes(content)
-    entry = {"tensors": target.name, "sha256": digest}
     with atomic_path(Path(folder) / CONFIG) as temporary:
-        temporary.write_text(json.dumps({**entry, **config}, indent=1, allow_nan=False) + "\n")
+        temporary.write_text(words)
     for old in Path(folder).glob("tensors-*.safetensors"):
         if old != target:
             old.unlink(missing_ok=True)
+
+
+def as_json(config: Mapping[str, Any]) -> str:
+    """Write the words of a checkpoint; ValueError if something in them is not fit for JSON."""
+    try:
+        return json.dumps(config, indent=1, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"a checkpoint cannot hold these settings: {error}") from error
 
 
 def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
@@ -58,8 +67,8 @@ def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[dict[str, Tensor], 
     if not has_checkpoint(folder):
         raise FileNotFoundError(f"no checkpoint in {where!r}: expected a file {CONFIG} there")
     try:
-        config = json.loads((Path(folder) / CONFIG).read_text())
-        content, digest = (Path(folder) / config["tensors"]).read_bytes(), config["sha256"]
+        config, content = _read_files(Path(folder))
+        digest = config["sha256"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"the checkpoint in {where!r} is damaged: {error}") from error
     if hashlib.sha256(content).hexdigest() != digest:
@@ -73,6 +82,18 @@ def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[dict[str, Tensor], 
         raise ValueError(f"the checkpoint in {where!r} is damaged: {error}") from error
 
 
+def _read_files(folder: Path) -> tuple[dict[str, Any], bytes]:
+    before = None
+    while True:
+        config = json.loads((folder / CONFIG).read_text())
+        try:
+            return config, (folder / config["tensors"]).read_bytes()
+        except FileNotFoundError:
+            if config == before:
+                raise
+            before = config  # a writer may have replaced both files since: read anew
+
+
 def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Select the tensors whose names start with `prefix`, under the rest of their names."""
     return {
@@ -80,3 +101,13 @@ def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
         for name, tensor in tensors.items()
         if name.startswith(prefix)
     }
+
+
+def history_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, type]) -> pd.DataFrame:
+    """Return the history of a training as a table; without an exam it has columns and no rows."""
+    return pd.DataFrame(rows, columns=list(columns)).astype(dict(columns))
+
+
+def history_rows(history: pd.DataFrame) -> list[dict[Any, Any]]:
+    """Return a history fit for JSON, which has no NaN: null stands for it."""
+    return history.astype(object).where(history.notna(), None).to_dict("records")

@@ -45,6 +45,11 @@ def cell(read: Reader, table: str, row: dict[str, Any], column: str = "value") -
     return Measured(float(found[column]), *(float(found.get(e, "nan")) for e in ("low", "high")))
 
 
+def gap(read: Reader, table: str, higher: dict[str, Any], lower: dict[str, Any]) -> Measured:
+    """How far one number of a table lies below another; negative if it lies above."""
+    return Measured(cell(read, table, higher).value - cell(read, table, lower).value)
+
+
 def pocket(read: Reader, pair: str, modality: str, reading: str) -> Measured:
     """A reading of the shipped pair on scenes of unseen objects with unseen swaps."""
     row = {"coverage": pair, "seed": 0, "weights": "trained", "modality": modality}
@@ -78,10 +83,25 @@ def _with_interval(rows: pd.DataFrame, column: str) -> Measured:
 
 
 def threshold(read: Reader, concepts: int, values: int) -> Measured:
-    """The coverage at which half of the unseen objects of a space are recognised."""
-    table = coverage_thresholds(read("coverage").query("training == 'recipe'"))
+    """The coverage at which half of the unseen objects of a space are recognised.
+
+    Raises
+    ------
+    ValueError
+        If there are no models of the space, or they never cross that level.
+    """
+    table = read("coverage").query("training == 'recipe'")
     chosen = table[(table["concepts"] == concepts) & (table["values"] == values)]
-    return Measured(float(chosen["threshold"].item()))
+    models = f"models of {concepts} concepts with {values} values each, trained by the recipe"
+    if chosen.empty:
+        raise ValueError(f"expected {models}, got none")
+    found = float(coverage_thresholds(chosen)["threshold"].item())
+    if math.isnan(found):
+        raise ValueError(
+            f"expected {models}, that recognise less than half of the unseen objects at one "
+            "coverage and more at the next, got none: measure more coverages"
+        )
+    return Measured(found)
 
 
 def thresholds_fall(read: Reader) -> Measured:
@@ -113,6 +133,7 @@ READINGS: dict[str, Callable[..., Measured]] = {
     reading.__name__: reading
     for reading in (
         cell,
+        gap,
         pocket,
         fit,
         best_fit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +53,9 @@ class Claim:
     partly : (float, float)
         Between these it agrees in part.
     rerun : str
-        A command that records the tables anew, run where the course lies. FOLDER stands for a
-        folder of one's own, in which a command that was stopped finds what it had.
+        A command that records the tables anew, run where the course lies, with the environment
+        variable ``BINDING_LIB_RECORD`` naming a folder for them. FOLDER stands for a folder of
+        one's own, in which a command that was stopped finds what it had.
     minutes : float
         About as long it takes on two cores.
     why : str
@@ -80,12 +81,24 @@ class Claim:
         Raises
         ------
         ValueError
-            If the tables lack it.
+            If the tables lack it; the claim and the table are named.
         """
         if not self.measure:
             return None
         arguments = dict(self.measure)
-        return READINGS[arguments.pop("by")](read, **arguments)
+        asked: list[str] = []
+
+        def noted(table: str) -> pd.DataFrame:
+            asked.append(table)
+            return read(table)
+
+        try:
+            return READINGS[arguments.pop("by")](noted, **arguments)
+        except (ValueError, LookupError) as error:
+            reason = error if isinstance(error, ValueError) else repr(error)
+            raise ValueError(
+                f"claim {self.name!r} cannot be read off the recorded table {asked[-1]!r}: {reason}"
+            ) from error
 
     def verdict(self, measured: Measured | None) -> str:
         """Compare our number with the ranges; one of `VERDICTS`."""
@@ -110,25 +123,47 @@ def read_claims(file: str | os.PathLike[str] | None = None) -> dict[str, Claim]:
     Raises
     ------
     ValueError
-        If an entry lacks a key, or has one that is unknown, or two claims have one name.
+        If the file holds no claims, an entry lacks a key or has one that is unknown, a value is of
+        another kind than `Claim` says, or two claims have one name.
     """
     file = Path(file or FILE)
-    entries = tomllib.loads(file.read_text(encoding="utf-8"))["claim"]
-    claims = {}
+    entries = tomllib.loads(file.read_text(encoding="utf-8")).get("claim")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError(f"expected [[claim]] entries in {file}, got none")
+    claims: dict[str, Claim] = {}
     for entry in entries:
         try:
             claim = Claim(**entry)
         except TypeError as error:
             raise ValueError(f"claim {entry.get('name')!r} in {file.name}: {error}") from None
-        if claim.measure and claim.measure.get("by") not in READINGS:
-            raise ValueError(
-                f"claim {claim.name!r} is measured by {claim.measure.get('by')!r}, "
-                f"expected one of {list(READINGS)}"
-            )
+        _check_claim(claim)
         if claim.name in claims:
             raise ValueError(f"two claims have the name {claim.name!r}")
         claims[claim.name] = claim
     return claims
+
+
+def _check_claim(claim: Claim) -> None:
+    for key in [each.name for each in fields(Claim) if each.type == "str"]:
+        if not isinstance(got := getattr(claim, key), str):
+            raise ValueError(f"claim {claim.name!r} has {key} = {got!r}; expected text")
+    if not isinstance(claim.measure, dict):
+        raise ValueError(f"claim {claim.name!r} has measure = {claim.measure!r}; expected a table")
+    if not claim.measure:
+        return
+    if claim.measure.get("by") not in READINGS:
+        raise ValueError(
+            f"claim {claim.name!r} is measured by {claim.measure.get('by')!r}, "
+            f"expected one of {list(READINGS)}"
+        )
+    for key in ("reproduced", "partly") if claim.published else ():
+        ends = getattr(claim, key)
+        pair = isinstance(ends, (list, tuple)) and len(ends) == 2
+        if not (pair and all(isinstance(end, (int, float)) for end in ends) and ends[0] <= ends[1]):
+            raise ValueError(
+                f"claim {claim.name!r} is measured and published, and has {key} = {ends!r}; "
+                "expected two numbers, the lower one first, such as [0.9, 1]"
+            )
 
 
 def find_claim(name: str) -> Claim:

@@ -32,7 +32,10 @@ class _OneSentenceErrors(TyperGroup):
 app = typer.Typer(cls=_OneSentenceErrors, no_args_is_help=True, add_completion=False)
 
 JsonFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write everything printed, as JSON.")
+    Path | None,
+    typer.Option(
+        "--json", metavar="FILE", dir_okay=False, help="Write everything printed, as JSON."
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -132,7 +135,7 @@ def complexity(
 def train(
     out: Annotated[Path, typer.Option(help="Folder of the checkpoint; goes on from one there.")],
     concepts: Annotated[int, typer.Option(min=2, help="Concepts, C.")] = 2,
-    values: Annotated[int, typer.Option(min=2, help="Values of each concept, V.")] = 20,
+    values: Annotated[int, typer.Option(min=2, max=10_000, help="Values of each, V.")] = 20,
     coverage: Annotated[float, typer.Option(help="Share of the objects that training sees.")] = 0.8,
     preset: Annotated[str, typer.Option(help="smoke, laptop, gpu, paper or auto.")] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Of the split, weights and batches.")] = 0,
@@ -143,12 +146,9 @@ def train(
     from binding_lib.training import train_dual_encoder
 
     space = ConceptSpace.grid(concepts, values)
-    overrides = dict(_setting(text) for text in setting or [])
+    overrides = _overrides(setting, space="--concepts and --values", preset="--preset")
     trained = train_dual_encoder(space, coverage, preset, seed, folder=out, **overrides)
-    last = trained.history[trained.history["step"] == trained.step]
-    typer.echo(f"{trained.step} of {trained.training['steps']} steps; checkpoint in {out}")
-    _print_table(last[["objects", "candidates", "concept", "object", "swap"]])
-    _write_json(json_file, {"coverage": trained.split.coverage, **trained.record()})
+    _report(trained, out, ["objects", "candidates", "concept", "object", "swap"], json_file)
 
 
 @app.command()
@@ -162,12 +162,9 @@ def train_pocket(
     """Train a pocket pair of image and text encoders; `pocket-clip:low` and `:high` are such."""
     from binding_lib.pocket_training import train_pocket_clip
 
-    overrides = dict(_setting(text) for text in setting or [])
+    overrides = _overrides(setting)
     trained = train_pocket_clip(coverage, seed, folder=out, **overrides)
-    last = trained.history[trained.history["step"] == trained.step]
-    typer.echo(f"{trained.step} of {trained.training['steps']} steps; checkpoint in {out}")
-    _print_table(last[["objects", "n_scenes", "colour", "shape", "object", "swap"]])
-    _write_json(json_file, {"coverage": trained.split.coverage, **trained.record()})
+    _report(trained, out, ["objects", "n_scenes", "colour", "shape", "object", "swap"], json_file)
 
 
 @app.command()
@@ -192,6 +189,8 @@ def sweep(
     failed = int(table["error"].notna().sum())
     typer.echo(f"{len(table)} models in {store}, {failed} of them failed")
     _write_json(json_file, {"models": json.loads(table.to_json(orient="records"))})
+    if failed == len(table):
+        raise ValueError(f"every model failed, the first by {table['error'].iloc[0]}")
 
 
 @app.command()
@@ -219,6 +218,7 @@ def scoreboard(
 ) -> None:
     """Which claims of the paper hold here? All with our number, or one of them measured anew."""
     from binding_lib.claims import find_claim, load_claims
+    from binding_lib.recorded import RECORD_VARIABLE
     from binding_lib.reruns import rerun_claim
     from binding_lib.scoreboard import number_text
 
@@ -230,7 +230,9 @@ def scoreboard(
     content = {"claims": json.loads(table.to_json(orient="records", double_precision=15))}
     if rerun is not None:
         claim = find_claim(rerun)
-        typer.echo(f"{claim.statement.strip()}\n$ {claim.rerun}")
+        typer.echo(claim.statement.strip())
+        if claim.rerun:
+            typer.echo(f"$ {RECORD_VARIABLE}=FOLDER {claim.rerun}")
         measured = rerun_claim(claim, folder)
         shown = shown.rename(columns={"here": "recorded"}).assign(
             now=number_text(*measured), verdict=claim.verdict(measured)
@@ -240,11 +242,32 @@ def scoreboard(
     _write_json(json_file, content)
 
 
+def _report(trained: Any, out: Path, columns: list[str], json_file: Path | None) -> None:
+    """Print how a training ended; if it was stopped, exit with the status that shells give that."""
+    last = trained.history[trained.history["step"] == trained.step]
+    typer.echo(f"{trained.step} of {trained.training['steps']} steps; checkpoint in {out}")
+    _print_table(last[columns])
+    _write_json(json_file, {"coverage": trained.split.coverage, **trained.record()})
+    if trained.step < trained.training["steps"]:
+        raise typer.Exit(130)
+
+
+def _overrides(texts: list[str] | None, **options: str) -> dict[str, Any]:
+    """Read all of --set; ValueError if one names what a command has an option for."""
+    overrides = dict(_setting(text) for text in texts or [])
+    options |= {"coverage": "--coverage", "seed": "--seed", "folder": "--out"}
+    for name in overrides:
+        if name in options:
+            raise ValueError(f"got --set {name}=..., expected the option {options[name]} for it")
+    return overrides
+
+
 def _setting(text: str) -> tuple[str, Any]:
-    """Read "name=value"; a value that is no JSON (a number, true, null) is taken as a word."""
+    """Read "name=value": a number, true, null or other JSON; True, False, None; or a word."""
     name, equals, value = text.partition("=")
     if not equals:
         raise ValueError(f"expected --set NAME=VALUE, got {text!r}")
+    value = {"True": "true", "False": "false", "None": "null"}.get(value, value)
     try:
         return name, json.loads(value)
     except json.JSONDecodeError:

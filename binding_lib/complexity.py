@@ -211,8 +211,9 @@ def _curve(
     ) as bar:
         rows: dict[int, dict[str, Any]] = {}
         for i, file in enumerate(files):
-            if file is not None and file.exists():
-                rows[i] = json.loads(file.read_text())
+            kept = None if file is None else _kept_row(file)
+            if kept is not None:
+                rows[i] = kept
                 bar.update()
         todo = [i for i in range(len(fits)) if i not in rows]
         workers = Parallel(n_jobs=n_jobs if len(todo) > 1 else 1, return_as="generator_unordered")
@@ -221,6 +222,15 @@ def _curve(
             rows[i] = row
             bar.update()
     return pd.DataFrame([rows[i] for i in range(len(fits))], columns=COLUMNS)
+
+
+def _kept_row(file: Path) -> dict[str, Any] | None:
+    """Read a row; one that is damaged counts as missing, and is made again."""
+    try:
+        row = json.loads(file.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return row if isinstance(row, dict) and row.keys() >= set(COLUMNS) else None
 
 
 def _rows_of_split(scenes: SceneSet, fit: _Fit) -> tuple[np.ndarray, np.ndarray]:
@@ -306,5 +316,6 @@ def _digest(scenes: SceneSet, Z: np.ndarray, readouts: Mapping[str, Readout]) ->
 
 def _key(data: str, fit: _Fit) -> str:
     settings = None if fit.approximator is None else fit.approximator.settings
-    content = json.dumps([data, settings, fit.coverage, fit.split.train.tolist(), fit.seed])
+    sides = [fit.split.train.tolist(), fit.split.held_out.tolist()]
+    content = json.dumps([data, settings, fit.coverage, sides, fit.seed])
     return hashlib.sha256(content.encode()).hexdigest()[:32]

@@ -50,7 +50,17 @@ def prefers_own(
     own, other : array-like, shape (N, d)
         Embeddings of the other modality: those that belong, and their distractors. Chance is 1/2;
         a tie is no preference.
+
+    Raises
+    ------
+    ValueError
+        If the three shapes differ.
     """
+    if not np.shape(asking) == np.shape(own) == np.shape(other):
+        raise ValueError(
+            "expected one own and one other embedding for each that asks, got shapes "
+            f"{np.shape(asking)}, {np.shape(own)} and {np.shape(other)}"
+        )
     X = _unit(asking)
     return ((X * _unit(own)).sum(axis=1)) > ((X * _unit(other)).sum(axis=1))
 
@@ -95,7 +105,7 @@ def nearest_captions(pictures: Data, captions: Data, n: int = 5) -> pd.DataFrame
     """
     (scenes, X), (candidates, T) = pictures, captions
     check_count("n", n)
-    row_of = {key: row for row, key in enumerate(map(frozenset, candidates.object_ids.tolist()))}
+    row_of = {tuple(ids): row for row, ids in enumerate(np.sort(candidates.object_ids, axis=1))}
     if len(row_of) != len(candidates):
         twice = len(candidates) - len(row_of)
         raise ValueError(f"expected each scene once among the captions, got {twice} again")
@@ -103,7 +113,7 @@ def nearest_captions(pictures: Data, captions: Data, n: int = 5) -> pd.DataFrame
     rows = []
     for scene, scores in enumerate(cosines(X, T)):
         own, swap = (
-            row_of.get(frozenset(s.object_ids[0].tolist()), -1)
+            row_of.get(tuple(np.sort(s.object_ids[0])), -1)
             for s in (scenes[scene], exchanged(scenes[scene]))
         )
         if min(own, swap) < 0:

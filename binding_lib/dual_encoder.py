@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import torch
@@ -17,8 +18,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 from torch.nn.functional import gelu, normalize
 
-from binding_lib.checks import check_choice
+from binding_lib.checks import check_choice, check_count, check_number
 from binding_lib.concepts import ConceptSpace
+from binding_lib.optimisation import settle
 from binding_lib.scenes import SceneSet
 from binding_lib.views.tokens import LAYOUTS, TokenLayout
 
@@ -76,11 +78,20 @@ class DualEncoderConfig:
         check_choice("MLP", self.mlp, ("gated", "gelu"))
         check_choice("readout", self.readout, ("end", "mean"))
         check_choice("positional scheme", self.positions, ("learned", "none"))
-        for name in ("n_objects", "width", "layers", "heads", "mlp_width", "output"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        settle(self, check_count, "n_objects", "width", "layers", "heads", "mlp_width", "output")
+        settle(self, check_number, "position_std")
+        if self.embedding_rank is not None:
+            settle(self, check_count, "embedding_rank")
+        if self.same_object_bias is not None:
+            settle(self, _check_finite, "same_object_bias")
         if self.width % self.heads:
             raise ValueError(f"width {self.width} does not divide into {self.heads} heads")
+
+
+def _check_finite(name: str, got: object) -> float:
+    if isinstance(got, bool) or not isinstance(got, Real) or not math.isfinite(got):
+        raise ValueError(f"{name} must be a finite number or None, got {got!r}")
+    return float(got)
 
 
 class Block(nn.Module):

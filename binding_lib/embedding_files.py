@@ -66,6 +66,12 @@ def load_embeddings(
     except _REFUSALS as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"cannot read embeddings from {path}: {reason}") from error
+    others = [name for name, member in arrays.items() if not isinstance(member, np.ndarray)]
+    if others and (key is None or key in others):
+        raise ValueError(
+            f"{path} holds {key or others[0]!r}, which is no array; expected arrays only, or the "
+            "key of one"
+        )
     if key is None and len(arrays) != 1:
         held = ", ".join(f"{name!r} of shape {array.shape}" for name, array in arrays.items())
         raise ValueError(

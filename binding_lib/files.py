@@ -16,14 +16,18 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     The parent folder is made if it is missing. Two writers never share a temporary file, so the
     last one to finish wins and no reader ever sees half a file. The block creates the file itself,
     with the permissions that the user's umask asks for, so that results can be shared like any
-    others; a block that writes nothing gives FileNotFoundError and leaves the old file alone.
+    others; a block that writes nothing gives FileNotFoundError and leaves the old file alone. Where
+    `path` is a link, the file that it leads to is replaced. What is no regular file, such as a
+    folder or a pipe, gives FileExistsError.
 
     Examples
     --------
     >>> with atomic_path("table.csv") as temporary:  # doctest: +SKIP
     ...     table.to_csv(temporary)
     """
-    target = Path(path)
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise FileExistsError(f"{str(path)!r} is there, and no regular file")
     target.parent.mkdir(parents=True, exist_ok=True)
     # The suffix is kept because writers such as numpy.savez choose their format by it.
     temporary = target.with_name(f".writing-{uuid.uuid4().hex}{target.suffix}")

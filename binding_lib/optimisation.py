@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
@@ -12,6 +13,18 @@ from torch.optim import AdamW, Optimizer
 from binding_lib.checkpoints import part_of
 from binding_lib.checks import check_choice, check_count, check_number
 from binding_lib.muon import BatchedMuon
+
+
+def settle(config: object, check: Callable[..., object], *names: str, **limits: float) -> None:
+    """Replace fields of a frozen configuration by what a check returns: plain Python values."""
+    for name in names:
+        object.__setattr__(config, name, check(name, getattr(config, name), **limits))
+
+
+def _check_flag(name: str, got: object) -> bool:
+    if not isinstance(got, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {got!r}")
+    return bool(got)
 
 
 @dataclass(frozen=True)
@@ -56,12 +69,9 @@ class OptimisationConfig:
     def __post_init__(self) -> None:
         check_choice("optimizer", self.optimizer, ("muon", "adamw"))
         check_choice("precision", self.precision, ("auto", "bf16", "fp32"))
-        for name in ("steps", "n_scenes", "evaluate_every", "exam_scenes"):
-            check_count(name, getattr(self, name))
-        for name in ("matrix_rate", "rate", "embedding_rate", "weight_decay"):
-            check_number(name, getattr(self, name))
-        for name in ("warmup", "hold"):
-            check_number(name, getattr(self, name), most=1)
+        settle(self, check_count, "steps", "n_scenes", "evaluate_every", "exam_scenes")
+        settle(self, check_number, "matrix_rate", "rate", "embedding_rate", "weight_decay")
+        settle(self, check_number, "warmup", "hold", most=1)
 
     def rate_factor(self, step: int) -> float:
         """What learning rates are multiplied by at a step (counted from 0)."""
@@ -101,9 +111,12 @@ class TrainingConfig(OptimisationConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("n_queries", self.n_queries)
+        settle(self, check_count, "n_queries")
+        settle(self, check_number, "concept_weight")
+        settle(self, check_number, "single_share", "grow_until", most=1)
+        settle(self, _check_flag, "symmetric")
         if self.grow_from is not None:
-            check_count("grow_from", self.grow_from)
+            settle(self, check_count, "grow_from")
 
     def values_in_play(self, step: int, most: int) -> int:
         """How many values of each concept batches may use at a step, of `most`."""

@@ -27,7 +27,13 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from binding_lib.checkpoints import part_of, read_checkpoint, write_checkpoint
+from binding_lib.checkpoints import (
+    history_rows,
+    history_table,
+    part_of,
+    read_checkpoint,
+    write_checkpoint,
+)
 from binding_lib.checks import unknown_name
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.dual_encoder import Block, DualEncoderConfig
@@ -45,6 +51,15 @@ _COLOURS = (
     "purple magenta pink lavender brown black gray white"
 )
 _SEPARATORS = ("and", ",")
+
+# The columns of a history.
+HISTORY = {
+    "step": int,
+    "seconds": float,
+    "objects": str,
+    "n_scenes": int,
+    **dict.fromkeys(("colour", "shape", "object", "swap", "loss", "scale"), float),
+}
 
 
 def pocket_space() -> ConceptSpace:
@@ -202,6 +217,8 @@ class TrainedPocketClip:
     training : dict
         The settings of the training.
     seed : int
+    step : int
+        The number of training steps taken: if it is not given, up to the last exam.
     """
 
     def __init__(
@@ -211,15 +228,12 @@ class TrainedPocketClip:
         history: pd.DataFrame,
         training: Mapping[str, Any],
         seed: int,
+        step: int | None = None,
     ) -> None:
         self.model, self.split, self.history = model, split, history
         self.training, self.seed = dict(training), seed
+        self.step = int(history["step"].max() if step is None else step)
         self.validation, self.test = validation_and_test(split, seed)
-
-    @property
-    def step(self) -> int:
-        """The number of training steps taken."""
-        return int(self.history["step"].max())
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a checkpoint that `load_pocket_clip` reads."""
@@ -239,7 +253,8 @@ class TrainedPocketClip:
             "training": self.training,
             "seed": self.seed,
             "torch": str(torch.__version__),
-            "history": self.history.to_dict("records"),
+            "step": self.step,
+            "history": history_rows(self.history),
         }
 
 
@@ -268,8 +283,10 @@ def load_pocket_clip(folder: str | os.PathLike[str], device: str = "auto") -> Tr
         split = ObjectSplit(space, np.array(record["train_objects"]), held_out)
         model = PocketClip(PocketClipConfig(**record["model"]), space)
         model.load_state_dict(part_of(tensors, "model."))
-        history = pd.DataFrame(record["history"]).astype({"step": int})
-        trained = TrainedPocketClip(model, split, history, record["training"], record["seed"])
+        history = history_table(record["history"], HISTORY)
+        trained = TrainedPocketClip(
+            model, split, history, record["training"], record["seed"], record.get("step")
+        )
     except (KeyError, TypeError, RuntimeError, ValueError) as error:
         raise ValueError(
             f"the checkpoint in {os.fspath(folder)!r} is not one of a pocket pair: {error}"

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
-from binding_lib.checkpoints import part_of, read_checkpoint, write_checkpoint
+from binding_lib.checkpoints import history_table, part_of, read_checkpoint, write_checkpoint
 from binding_lib.checks import check_choice, check_count
 from binding_lib.concepts import ObjectSplit
 from binding_lib.cross_modal import IMAGE_TO_CAPTION, across_outcomes
@@ -30,9 +29,11 @@ from binding_lib.optimisation import (
     make_optimizers,
     optimizer_tensors,
     set_rates,
+    settle,
     use_bf16,
 )
 from binding_lib.pocket import (
+    HISTORY,
     JITTER,
     PICTURE_SIZE,
     PocketClip,
@@ -69,8 +70,8 @@ class PocketTrainingConfig(OptimisationConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("n_objects", self.n_objects, least=2)
-        check_count("n_concept_only", self.n_concept_only, least=0)
+        settle(self, check_count, "n_objects", least=2)
+        settle(self, check_count, "n_concept_only", least=0)
 
 
 def train_pocket_clip(
@@ -121,7 +122,8 @@ class PocketRun:
     """All that one training carries from step to step."""
 
     def __init__(self, split: ObjectSplit, training: PocketTrainingConfig, seed: int) -> None:
-        self.split, self.training, self.seed = split, training, seed
+        self.split, self.training = split, training
+        self.seed = seed = check_count("seed", seed, least=0, most=2**63 - 1)
         validation, test = validation_and_test(split, seed)
         pools = {"seen": split.train, "validation": validation, "test": test}
         self.exams = {}
@@ -201,16 +203,17 @@ class PocketRun:
 
     def result(self) -> TrainedPocketClip:
         """Hand out the model as it is."""
+        history = history_table(self.rows, HISTORY)
+        settings = asdict(self.training)
         return TrainedPocketClip(
-            self.model.eval(), self.split, pd.DataFrame(self.rows), asdict(self.training), self.seed
+            self.model.eval(), self.split, history, settings, self.seed, self.step
         )
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a checkpoint with all that `resume` needs."""
         result = self.result()
-        progress = {"step": self.step, "seconds": self.seconds}
         tensors = result.tensors() | optimizer_tensors(self.optimizers)
-        write_checkpoint(folder, tensors, result.record() | progress)
+        write_checkpoint(folder, tensors, result.record() | {"seconds": self.seconds})
 
     def resume(self, folder: str | os.PathLike[str]) -> None:
         """Go on from a checkpoint; ValueError if it belongs to another run."""
@@ -223,12 +226,16 @@ class PocketRun:
                 f"{os.fspath(folder)!r} holds the checkpoint of another run: its "
                 f"{' and '.join(differing)} differ from what was asked for; choose another folder"
             )
+        step = record.get("step", self.training.steps)
+        if 0 < step < self.training.steps and not part_of(tensors, "optimizer."):
+            raise ValueError(
+                f"{os.fspath(folder)!r} holds a saved pair without the state of its optimizers; "
+                "training can only go on from a folder that it kept itself"
+            )
         self.model.load_state_dict(part_of(tensors, "model."))
-        self.rows = record["history"]
-        finished = self.rows and self.rows[-1]["step"] == self.training.steps
-        self.step = record.get("step", self.training.steps)
-        self.seconds = record.get("seconds", self.rows[-1]["seconds"])
-        if not finished:
+        self.step, self.rows = step, record["history"]
+        self.seconds = record["seconds"] if "seconds" in record else self.rows[-1]["seconds"]
+        if step < self.training.steps:
             load_optimizers(self.optimizers, tensors)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from binding_lib.checks import check_count, check_embeddings
 from binding_lib.concepts import OBJECT, Seed
@@ -108,10 +108,22 @@ class LinearProbe:
 
     def score(self, scenes: SceneSet, embeddings: Float[np.ndarray, "N d"]) -> float:
         """The share of scenes whose target is strictly recognised (see `recognised`)."""
+        return float(self.recognises(scenes, embeddings).mean())
+
+    def recognises(
+        self, scenes: SceneSet, embeddings: Float[np.ndarray, "N d"]
+    ) -> Bool[np.ndarray, " N"]:
+        """Whether the target of each scene is strictly recognised (see `recognised`).
+
+        Raises
+        ------
+        ValueError
+            If the scenes are of another space than those of `fit`.
+        """
         scores = self.scores(check_embeddings(embeddings, len(scenes)))
         if scenes.space != self.space_:
             raise ValueError(f"fitted on {self.space_!r}, got scenes of {scenes.space!r}")
-        return float(recognised(scores, scenes.present(self.target)).mean())
+        return recognised(scores, scenes.present(self.target))
 
 
 def control_scenes(scenes: SceneSet, seed: Seed = 0) -> SceneSet:

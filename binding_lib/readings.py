@@ -21,7 +21,6 @@ from binding_lib.recognition import (
     Estimate,
     bootstrap_interval,
     r2_interval,
-    recognised,
     retrieved,
 )
 from binding_lib.scenes import SceneSet, all_scenes, sample_scenes
@@ -70,7 +69,7 @@ def read_decomposition(
         "retrieval": bootstrap_interval(retrieved(predicted, Z, truth=rows)),
     }
     for probe in probes:
-        right = recognised(probe.scores(predicted), scenes[rows].present(probe.target))
+        right = probe.recognises(scenes[rows], predicted)
         estimates[f"probe: {probe.target}"] = bootstrap_interval(right)
     table = pd.DataFrame([e._asdict() for e in estimates.values()])
     table.insert(0, "reading", list(estimates))
@@ -88,7 +87,7 @@ def read_probes(test: Data, probes: Iterable[LinearProbe]) -> pd.DataFrame:
     scenes, embeddings = test
     rows = []
     for probe in probes:
-        right = recognised(probe.scores(embeddings), scenes.present(probe.target))
+        right = probe.recognises(scenes, embeddings)
         estimate = bootstrap_interval(right)._asdict()
         rows.append({"reading": f"probe: {probe.target}", **estimate, "n_scenes": len(scenes)})
     return pd.DataFrame(rows, columns=["reading", *Estimate._fields, "n_scenes"])

@@ -63,7 +63,7 @@ def recognised(
         raise ValueError(f"scene {np.flatnonzero(~P.any(axis=1))[0]} has no present candidate")
     weakest_present = np.where(P, S, np.inf).min(axis=1)
     strongest_absent = np.where(P, -np.inf, S).max(axis=1)
-    return weakest_present > strongest_absent
+    return P.all(axis=1) | (weakest_present > strongest_absent)
 
 
 def swaps_beaten(

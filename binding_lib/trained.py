@@ -15,7 +15,14 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from binding_lib.checkpoints import CONFIG, part_of, read_checkpoint, write_checkpoint
+from binding_lib.checkpoints import (
+    CONFIG,
+    history_rows,
+    history_table,
+    part_of,
+    read_checkpoint,
+    write_checkpoint,
+)
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
 from binding_lib.encoders.weights import resolve_device
@@ -23,6 +30,15 @@ from binding_lib.scenes import SceneSet
 
 # Trained models that come with the library, one folder each (`benchmarks/make_shipped.py`).
 SHIPPED = Path(__file__).parent / "shipped"
+
+# The columns of a history.
+HISTORY = {
+    "step": int,
+    "seconds": float,
+    "objects": str,
+    "candidates": int,
+    **dict.fromkeys(("concept", "object", "swap", "loss", "scale"), float),
+}
 
 
 class TrainedDualEncoder:
@@ -44,6 +60,8 @@ class TrainedDualEncoder:
     training : dict
         The settings of the training.
     seed : int
+    step : int
+        The number of training steps taken: if it is not given, up to the last exam.
     """
 
     def __init__(
@@ -53,9 +71,11 @@ class TrainedDualEncoder:
         history: pd.DataFrame,
         training: Mapping[str, Any],
         seed: int,
+        step: int | None = None,
     ) -> None:
         self.model, self.split, self.history = model, split, history
         self.training, self.seed = dict(training), seed
+        self.step = int(history["step"].max() if step is None else step)
 
     @property
     def space(self) -> ConceptSpace:
@@ -66,11 +86,6 @@ class TrainedDualEncoder:
     def dim(self) -> int:
         """d, the dimension of the embeddings."""
         return self.model.dim
-
-    @property
-    def step(self) -> int:
-        """The number of training steps taken."""
-        return int(self.history["step"].max())
 
     @property
     def finished(self) -> bool:
@@ -102,22 +117,22 @@ class TrainedDualEncoder:
 
     def record(self) -> dict[str, Any]:
         """Everything else of a checkpoint, fit for JSON."""
-        history = self.history.astype(object)
-        history = history.where(self.history.notna(), None)  # JSON has no NaN
         return {
             "space": self.space.to_dict(),
             "model": asdict(self.model.config),
             "training": self.training,
             "seed": self.seed,
             "torch": str(torch.__version__),
-            "history": history.to_dict("records"),
+            "step": self.step,
+            "history": history_rows(self.history),
         }
 
     def __repr__(self) -> str:
-        last = self.history[self.history["objects"] == "held_out"].iloc[-1]
+        grades = self.history.loc[self.history["objects"] == "held_out", "object"]
+        seen = f"held-out objects {grades.iloc[-1]:.3f}" if len(grades) else "no exam yet"
         return (
             f"TrainedDualEncoder({self.space!r}, coverage={self.split.coverage:.3g}, "
-            f"step={self.step}, held-out objects {last['object']:.3f})"
+            f"step={self.step}, {seen})"
         )
 
 
@@ -150,15 +165,16 @@ def load_dual_encoder(folder: str | os.PathLike[str], device: str = "auto") -> T
         split = ObjectSplit(space, np.flatnonzero(bits), np.flatnonzero(bits == 0))
         model = DualEncoder(DualEncoderConfig(**record["model"]), space)
         model.load_state_dict(part_of(tensors, "model."))
-        history = pd.DataFrame(record["history"])
-        training, seed = record["training"], record["seed"]
+        history = history_table(record["history"], HISTORY)
+        trained = TrainedDualEncoder(
+            model, split, history, record["training"], record["seed"], record.get("step")
+        )
     except (KeyError, TypeError, RuntimeError, ValueError) as error:
         raise ValueError(
             f"the checkpoint in {os.fspath(folder)!r} is not one of a dual encoder: {error}"
         ) from error
-    return TrainedDualEncoder(
-        model.to(resolve_device(device)).eval(), split, history, training, seed
-    )
+    model.to(resolve_device(device)).eval()
+    return trained
 
 
 def shipped_dual_encoders() -> list[str]:

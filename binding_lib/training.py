@@ -16,6 +16,8 @@ from binding_lib.presets import PRESETS, choose_preset, is_smoke_run
 from binding_lib.trained import TrainedDualEncoder
 from binding_lib.training_run import TrainingRun
 
+MOST_OBJECTS = 10**8  # a split lists all objects, in some gigabytes for so many
+
 
 def train_dual_encoder(
     space: ConceptSpace,
@@ -60,6 +62,11 @@ def train_dual_encoder(
     >>> trained = train_dual_encoder(space, coverage=0.8)  # doctest: +SKIP
     >>> trained.history.tail(3)  # doctest: +SKIP
     """
+    if space.n_objects > MOST_OBJECTS:
+        raise ValueError(
+            f"a space of {space.n_objects} objects is too large to split; expected at most "
+            f"{MOST_OBJECTS}: choose fewer concepts or values"
+        )
     settings = {**PRESETS[choose_preset(preset)], **overrides}
     of_model = {field.name for field in fields(DualEncoderConfig)}
     of_training = {field.name for field in fields(TrainingConfig)}

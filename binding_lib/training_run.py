@@ -8,13 +8,13 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from binding_lib.batches import Batch, BatchSampler
-from binding_lib.checkpoints import part_of, read_checkpoint, write_checkpoint
+from binding_lib.checkpoints import history_table, part_of, read_checkpoint, write_checkpoint
+from binding_lib.checks import check_count
 from binding_lib.concepts import ObjectSplit
 from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
 from binding_lib.encoders.weights import seeded_weights
@@ -28,7 +28,7 @@ from binding_lib.optimisation import (
     set_rates,
     use_bf16,
 )
-from binding_lib.trained import TrainedDualEncoder
+from binding_lib.trained import HISTORY, TrainedDualEncoder
 
 
 class TrainingRun:
@@ -43,7 +43,8 @@ class TrainingRun:
         device: torch.device,
     ) -> None:
         _check_split(split, config.n_objects)
-        self.split, self.training, self.seed = split, training, seed
+        self.split, self.training = split, training
+        self.seed = seed = check_count("seed", seed, least=0, most=2**63 - 1)
         with seeded_weights(seed):
             self.model = DualEncoder(config, split.space).to(device)
         self.optimizers = make_optimizers(self.model, training)
@@ -134,17 +135,16 @@ class TrainingRun:
     def result(self) -> TrainedDualEncoder:
         """Hand out the model as it is."""
         self.model.eval()
+        history = history_table(self.rows, HISTORY)
         settings = asdict(self.training)
-        return TrainedDualEncoder(
-            self.model, self.split, pd.DataFrame(self.rows), settings, self.seed
-        )
+        return TrainedDualEncoder(self.model, self.split, history, settings, self.seed, self.step)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a checkpoint with all that `resume` needs."""
         result = self.result()
         state = {"generator": self.generator.get_state()} | optimizer_tensors(self.optimizers)
-        progress = {"step": self.step, "seconds": self.seconds}
-        write_checkpoint(folder, result.tensors() | state, result.record() | progress)
+        record = result.record() | {"seconds": self.seconds}
+        write_checkpoint(folder, result.tensors() | state, record)
 
     def resume(self, folder: str | os.PathLike[str]) -> None:
         """Go on from a checkpoint; ValueError if it belongs to another run."""

@@ -151,6 +151,24 @@ def test_a_block_that_writes_nothing_does_not_empty_the_old_file(tmp_path):
     assert target.read_text() == "old"
 
 
+def test_a_link_stays_one_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "file.txt").write_text("old")
+    link = tmp_path / "link.txt"
+    link.symlink_to("file.txt")
+    with atomic_path(link) as temporary:
+        temporary.write_text("new")
+    assert link.is_symlink()
+    assert (tmp_path / "file.txt").read_text() == "new"
+
+
+def test_what_is_no_regular_file_is_left_alone(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(FileExistsError, match="no regular file"), atomic_path(tmp_path / name):
+            pass
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_the_last_of_two_writers_wins(tmp_path):
     target = tmp_path / "table.csv"
     with atomic_path(target) as first:

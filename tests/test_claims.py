@@ -1,10 +1,14 @@
 """The scoreboard: every claim has our number or a reason, and verdicts follow from numbers."""
 
+import importlib
+import json
 import math
 import re
 import shlex
 from dataclasses import replace
+from functools import partial
 
+import pandas as pd
 import pytest
 from conftest import ROOT
 
@@ -20,7 +24,7 @@ from binding_lib.claims import (
     find_claim,
     read_claims,
 )
-from binding_lib.recorded import recorded
+from binding_lib.recorded import RECORD_VARIABLE, recorded
 from binding_lib.reruns import rerun_claim
 from binding_lib.scoreboard import SIGNS, number_text, scoreboard_chart, scoreboard_markdown
 from binding_lib.sweeps.analysis import rank_correlation
@@ -130,9 +134,10 @@ def test_numbers_in_the_reasons_are_those_recorded():
 
 
 SCRIPT = """
-import sys, pandas as pd
-from binding_lib.recorded import record
+import os, sys
 {first}
+import pandas as pd
+from binding_lib.recorded import record
 record("mine", pd.DataFrame({{"what": ["a", "b"], "value": [0.25, {value}]}}))
 """
 
@@ -152,7 +157,7 @@ def test_a_rerun_reads_what_its_command_records(tmp_path):
         0.75, pytest.approx(math.nan, nan_ok=True), pytest.approx(math.nan, nan_ok=True)
     )
     # The command was told the folder, and its table did not go into the package.
-    assert (folder / "tables" / "mine.csv").exists()
+    assert len(list(folder.glob("tables-*/mine.csv"))) == 1
     with pytest.raises(ValueError, match="recorded table 'mine'"):
         recorded("mine")
 
@@ -162,12 +167,85 @@ def test_a_rerun_that_fails_says_so_and_does_not_serve_an_older_number(tmp_path)
     broken = claim_by_script(tmp_path, 0.75, first="sys.exit(3)")
     with pytest.raises(ChildProcessError, match=r"status 3.*run it again"):
         rerun_claim(broken, tmp_path / "parts")
-    assert list((tmp_path / "parts" / "tables").iterdir()) == []
+    silent = claim_by_script(tmp_path, 0.75, first="sys.exit(0)")
+    with pytest.raises(ValueError, match=r"claim 'mine' cannot be read off .* table 'mine'"):
+        rerun_claim(silent, tmp_path / "parts")
+
+
+def test_a_rerun_deletes_nothing_of_its_folder_and_is_no_smoke_run(tmp_path, monkeypatch):
+    own = tmp_path / "tables" / "mine.csv"
+    own.parent.mkdir()
+    own.write_text("mine")
+    monkeypatch.setenv("BINDING_LIB_PRESET", "smoke")
+    full = claim_by_script(tmp_path, 0.75, first="assert 'BINDING_LIB_PRESET' not in os.environ")
+    assert rerun_claim(full, tmp_path).value == 0.75
+    assert own.read_text() == "mine"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """Import a script of the folder benchmarks."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return importlib.import_module
+
+
+def test_rows_of_a_smoke_run_or_a_stopped_training_do_not_pass_for_others(
+    tmp_path, monkeypatch, script
+):
+    coverage = script("record_coverage")
+    monkeypatch.setenv(RECORD_VARIABLE, str(tmp_path / "tables"))
+    trained = []
+
+    def train_one(run, steps):
+        trained.append(steps)
+        return {**run, "steps": steps, "held_out_object": steps / 2400}
+
+    for planned, done in ((300, 300), (2400, 100), (2400, 2400), (2400, 2400)):
+        monkeypatch.setenv("BINDING_LIB_PRESET", "smoke" if planned == 300 else "laptop")
+        assert coverage.planned_steps() == planned
+        monkeypatch.setattr(coverage, "train_one", partial(train_one, steps=done))
+        coverage.main(tmp_path, "1/1", "2-20-recipe-0.8-10")
+    assert trained == [300, 100, 2400]  # and the last was there already
+    assert recorded("coverage", tmp_path / "tables")["held_out_object"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("record_coverage", {"part": "1/1", "only": "2-20-recipe-0.8-10"}),
+        ("record_complexity", {"encoder": "minilm"}),
+        ("record_complexity", {"approximator": "global"}),
+        ("record_pocket", {"only": "low"}),
+        ("record_pocket", {"shipped": True}),
+    ],
+)
+def test_a_part_of_a_table_does_not_replace_the_whole(
+    tmp_path, monkeypatch, script, name, arguments
+):
+    module = script(name)
+    monkeypatch.delenv(RECORD_VARIABLE, raising=False)
+    monkeypatch.setattr(module, "record", None)
+    with pytest.raises(SystemExit, match="whole one: expected BINDING_LIB_RECORD to name a folder"):
+        module.main(tmp_path / "parts", **arguments)
+
+
+def test_a_table_is_written_once_all_its_rows_are_there(tmp_path, monkeypatch, script):
+    coverage = script("record_coverage")
+    monkeypatch.setenv(RECORD_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(coverage, "train_one", lambda run: {**run, "steps": 2400})
+    monkeypatch.delenv("BINDING_LIB_PRESET", raising=False)
+    coverage.main(tmp_path, "1/2", "2-32-*")
+    assert not (tmp_path / "coverage.csv").exists()
+    coverage.main(tmp_path, "2/2", "2-32-*")
+    rows = [json.loads(file.read_text()) for file in tmp_path.glob("2-32-*.json")]
+    assert len(recorded("coverage", tmp_path)) == len(rows) == 15
 
 
 def test_what_cannot_be_rerun(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match=r"needs weights.*CLIP"):
         rerun_claim(find_claim("pictures are sums, CLIP"))
+    with pytest.raises(ValueError, match="'three objects' has no command"):
+        rerun_claim(replace(find_claim("three objects"), rerun=""))
     monkeypatch.setattr(reruns, "COURSE", tmp_path)
     with pytest.raises(FileNotFoundError, match="without the course"):
         rerun_claim(find_claim("three objects"))
@@ -202,6 +280,70 @@ def test_damaged_lists_are_refused(tmp_path):
     file.write_text(entry + 'measure = { by = "guess" }\n')
     with pytest.raises(ValueError, match="measured by 'guess', expected one of"):
         read_claims(file)
+    for text in ("", 'claim = "x"\n'):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=r"expected \[\[claim\]\] entries in .*claims.toml"):
+            read_claims(file)
+    for line in ('measure = "cell"', "rerun = 5"):
+        file.write_text(f"{entry}{line}\n")
+        with pytest.raises(ValueError, match=f"claim 'x' has {re.escape(line[:7])}.*expected"):
+            read_claims(file)
+
+
+@pytest.mark.parametrize("key", ["reproduced", "partly"])
+@pytest.mark.parametrize("ends", ["", "[1, 0.9]", "[0.9]", "[0.8, 0.9, 1]", '"ab"', '["a", "b"]'])
+def test_a_measured_claim_needs_ranges(tmp_path, key, ends):
+    file = tmp_path / "claims.toml"
+    keys = ("name", "statement", "where", "published", "ours", "chapter")
+    entry = dict.fromkeys(keys, '"x"') | {"measure": '{ by = "cell" }'}
+    entry |= {"reproduced": "[0.9, 1]", "partly": "[0.5, 0.9]"}
+
+    def write():
+        lines = (f"{name} = {value}\n" for name, value in entry.items() if value)
+        file.write_text("[[claim]]\n" + "".join(lines))
+
+    write()
+    assert read_claims(file)["x"].verdict(Measured(0.95)) == REPRODUCED
+    entry[key] = ends
+    write()
+    with pytest.raises(ValueError, match=rf"claim 'x' is measured.* {key} = .*two numbers"):
+        read_claims(file)
+
+
+def models(**accuracies):
+    """A table of models of 10, 20 and 32 values, by their recognition at rising coverages."""
+    rows = [
+        {
+            "concepts": 2,
+            "values": int(values[1:]),
+            "training": "recipe",
+            "held_out_object": accuracy,
+        }
+        | {"coverage": 0.1 + 0.1 * step, "seed": 0}
+        for values, curve in accuracies.items()
+        for step, accuracy in enumerate(curve)
+    ]
+    return lambda table: pd.DataFrame(rows)
+
+
+def test_thresholds_that_fall_and_those_that_are_not_there():
+    claim = find_claim("larger spaces need a smaller share")
+    late, early = [0, 0.4, 1], [0, 1, 1]
+    assert claim.number(models(v10=late, v20=early, v32=early)).value == 0.5
+    for curve in ([0.9, 1, 1], [0, 0, 0.1]):  # bound from the first coverage on, or never
+        with pytest.raises(ValueError, match=r"share' .* 'coverage': .*32 values each.*got none"):
+            claim.number(models(v10=late, v20=early, v32=curve))
+    with pytest.raises(ValueError, match=r"share' .* 'coverage': .*20 values each.*got none"):
+        claim.number(models(v10=late, v32=early))
+
+
+def test_edits_by_lone_objects_are_compared_with_those_by_averages():
+    claim = find_claim("edits by lone objects")
+    table = recorded("03_surgery").query("run == 'MiniLM' and reading == 'probe: object'")
+    by = table.set_index("what")["value"]
+    assert claim.number().value == pytest.approx(by["edit, avg"] - by["edit, single-obj"])
+    better = table.assign(value=[0.9 if "single" in what else 0.8 for what in table["what"]])
+    assert claim.verdict(claim.number(lambda name: better)) == NOT_REPRODUCED
 
 
 def test_claims_of_a_chapter():

@@ -220,7 +220,7 @@ def test_scoreboard_measures_a_claim_anew(tmp_path, monkeypatch):
     file = tmp_path / "claim.json"
     result = run("scoreboard", "--rerun", "concepts across modalities", "--json", str(file))
     assert result.exit_code == 0, result.output
-    assert "record_pocket.py" in result.output
+    assert "$ BINDING_LIB_RECORD=FOLDER python benchmarks/record_pocket.py" in result.output
     assert "0.11" in result.output
     assert json.loads(file.read_text())["now"] == {"value": 0.111, "verdict": "not reproduced"}
 
@@ -232,3 +232,4 @@ def test_scoreboard_refuses_in_one_sentence():
     result = run("scoreboard", "--rerun", "pictures are sums, CLIP")
     assert result.exit_code == 2
     assert "needs weights" in result.stderr
+    assert "$" not in result.output  # there is no command

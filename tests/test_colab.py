@@ -1,6 +1,8 @@
 """The notebooks for Colab: their text, their first cell, and a run of each as on Colab."""
 
 import base64
+import hashlib
+import importlib.metadata
 import json
 import os
 import re
@@ -180,7 +182,29 @@ def test_numpy_and_torch_are_never_installed_and_needs_of_the_new_are(
     colab_setup.install_lacking(["torch>=2.9", "numpy>=1.26", "open_clip_torch>=3"], [])
     assert asked == ["open_clip_torch>=3", "ftfy", "wcwidth"]
     said = capsys.readouterr().out
-    assert "asks for torch>=2.9, which is left as it is" in said
+    assert "asks for torch>=2.9, and 1.0 is here. It is left as it is." in said
+
+
+def test_what_is_left_alone_and_not_here_is_asked_for(installed):
+    with pytest.raises(RuntimeError, match=r"Install torch>=2\.9, then run this cell again"):
+        colab_setup.install_lacking(["torch>=2.9"], [])
+    assert installed[1] == []
+
+
+@pytest.mark.parametrize("damage", ["", "UEsDBA==", "UEsDBAoAA"])
+def test_a_damaged_notebook_says_so(installed, damage):
+    with pytest.raises(RuntimeError, match="download it again"):
+        colab_setup.install_library("a.whl", damage, hashlib.sha256(b"PK a wheel").hexdigest())
+    assert installed[1] == []
+
+
+def test_a_library_that_can_be_edited_in_its_folder_is_left_alone(installed, monkeypatch, capsys):
+    monkeypatch.setattr(colab_setup, "requires", lambda _: [])
+    monkeypatch.setattr(colab_setup, "version", importlib.metadata.version)
+    colab_setup.set_up("a.whl", [], "damaged", "")  # the tests' own binding_lib is such a one
+    said = capsys.readouterr().out
+    assert f"binding_lib is that of file://{ROOT}: it is left as it is." in said
+    assert installed[1] == []
 
 
 def test_pip_says_why_it_failed():
@@ -211,6 +235,7 @@ def test_the_first_cell_is_collapsed_and_holds_the_wheel(tmp_path):
     exec(end, {"set_up": lambda *arguments: given.extend(arguments)})
     assert given[:2] == [wheel.name, ["minilm"]]
     assert base64.b64decode(given[2]) == wheel.read_bytes()
+    assert given[3] == hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from binding_lib import (
 from binding_lib.approximators.base import Approximator
 from binding_lib.cli import app
 from binding_lib.complexity import COLUMNS, REAL, real_curve
+from binding_lib.concepts import ObjectSplit
 from binding_lib.curve_data import CurveData, curve_data, curve_scenes
 from binding_lib.description import description_length, parameters_to_reach
 from binding_lib.readouts import QueryReadout, query_readouts
@@ -215,9 +216,24 @@ def test_rows_of_another_kind_are_never_mixed_in(probes, tmp_path):
     fitted(seed=1)
     fitted(read=[QueryReadout(t, np.eye(K, 40)) for t, K in zip(TARGETS, (49, 7, 7), strict=True)])
     fitted(coverage=SPACE.split(0.6, seed=5))
-    assert made == [1] * 9
+    split = SPACE.split(0.6, seed=6)
+    halves = [ObjectSplit(SPACE, split.train, ids) for ids in np.array_split(split.held_out, 2)]
+    for half in halves:
+        fitted(coverage=half)  # the same objects to fit on, and others to test on
+    assert made == [1] * 11
     fitted()
     assert made[-1] == 0
+
+
+@pytest.mark.parametrize("damage", ["", "{", "{}", "[1]"])
+def test_a_damaged_row_is_made_again(probes, tmp_path, damage):
+    keep = {"folder": tmp_path, "n_jobs": 1}
+    forms = [ProductApproximator("additive")]
+    one = complexity_curve(SCENES, Z, forms, [0.4], probes, **keep)
+    (file,) = tmp_path.iterdir()
+    file.write_text(damage)
+    again = complexity_curve(SCENES, Z, forms, [0.4], probes, **keep)
+    pd.testing.assert_frame_equal(again.drop(columns="seconds"), one.drop(columns="seconds"))
 
 
 @pytest.mark.slow  # starts processes

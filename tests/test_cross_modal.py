@@ -148,6 +148,9 @@ def test_preference_is_strict_and_by_angle():
     assert prefers_own(asking, own, other).tolist() == [True, False, False]
     candidates = [[0.0, 2.0], [3.0, 0.0], [0.0, 0.0]]
     np.testing.assert_allclose(cosines(asking[:1], candidates), [[0, 1, 0]])
+    for wrong in (own[:1], own[:, :1]):
+        with pytest.raises(ValueError, match="one own and one other embedding for each"):
+            prefers_own(asking, wrong, other)
 
 
 def test_within_a_modality_against_a_loop():

@@ -131,9 +131,25 @@ def test_scenes_of_another_space_are_refused():
         ({"readout": "start"}, "unknown readout"),
         ({"positions": "rotary"}, "unknown positional scheme"),
         ({"width": 15}, "width 15 does not divide into 2 heads"),
-        ({"layers": 0}, "layers must be at least 1, got 0"),
+        ({"layers": 0}, "layers must be an integer of at least 1, got 0"),
+        ({"layers": True}, "layers must be an integer of at least 1, got True"),
+        ({"width": "abc"}, "width must be an integer of at least 1, got 'abc'"),
+        ({"width": 32.0}, "width must be an integer"),
+        ({"embedding_rank": 0}, "embedding_rank must be an integer of at least 1, got 0"),
+        ({"embedding_rank": -3}, "embedding_rank must be an integer"),
+        ({"same_object_bias": "None"}, "same_object_bias must be a finite number or None"),
+        ({"same_object_bias": float("nan")}, "same_object_bias must be a finite number or None"),
+        ({"position_std": float("inf")}, "position_std must be a finite number"),
     ],
 )
 def test_configuration_errors(change, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(SMALL, **change)
+
+
+def test_numbers_of_numpy_and_whole_biases_make_the_same_model():
+    change = {"width": np.int64(16), "position_std": np.float32(0.5), "same_object_bias": -3}
+    config = dataclasses.replace(SMALL, **change)
+    assert [type(getattr(config, name)) for name in change] == [int, float, float]
+    block = DualEncoder(config, ConceptSpace.grid(2, 3)).scene_encoder.blocks[0]
+    assert block.same_object_bias.flatten().tolist() == [-3.0, -3.0]

@@ -4,6 +4,7 @@ import builtins
 import contextlib
 import os
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -87,6 +88,17 @@ def test_arrays_are_chosen_by_key(tmp_path):
         load_embeddings(nested, "clip/img")
     np.savez(tmp_path / "z.npz", a=Z, b=2 * Z)
     np.testing.assert_array_equal(load_embeddings(tmp_path / "z.npz", key="b"), 2 * Z)
+
+
+def test_an_archive_with_a_member_that_is_no_array(tmp_path):
+    path = tmp_path / "z.npz"
+    np.savez(path, z=Z)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("README.txt", "made by us")
+    np.testing.assert_array_equal(load_embeddings(path, "z"), Z)
+    for key in (None, "README.txt"):
+        with pytest.raises(ValueError, match=r"z.npz holds 'README.txt', which is no array"):
+            load_embeddings(path, key)
 
 
 def test_a_pickle_without_arrays(tmp_path):

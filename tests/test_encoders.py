@@ -16,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
+from binding_lib.concepts import ConceptSpace
+from binding_lib.dual_encoder import DualEncoderConfig
 from binding_lib.encoders import (
     MissingExtraError,
     WeightsUnavailableError,
@@ -25,6 +27,8 @@ from binding_lib.encoders import (
 from binding_lib.encoders.base import in_batches
 from binding_lib.encoders.minilm import verify
 from binding_lib.encoders.weights import require, resolve_device
+from binding_lib.optimisation import TrainingConfig
+from binding_lib.training import train
 
 CAPTIONS = [
     "a red cube and a blue ball",
@@ -102,6 +106,23 @@ def test_minilm_does_not_depend_on_the_batch(minilm):
     together = minilm.encode_text(many)
     alone = np.concatenate([minilm.encode_text([caption]) for caption in many[::10]])
     np.testing.assert_allclose(together[::10], alone, atol=1e-5)
+
+
+def test_captions_that_would_be_cut_are_refused(minilm, tiny):
+    for encoder, words in ((minilm, 254), (tiny, 75)):
+        fits = " ".join(["red"] * words)
+        assert len(encoder.encode_text([fits])) == 1
+        with pytest.raises(ValueError, match=f"more than the {words + 2} tokens .* would be cut"):
+            encoder.encode_text(["a red cube", fits + " red"])
+
+
+def test_an_encoder_whose_captions_are_ambiguous_is_refused(tmp_path):
+    looks, things = ["light", "light blue", "red", "dark"], ["blue ball", "ball", "cube", "star"]
+    split = ConceptSpace({"look": looks, "thing": things}).split(0.6)
+    config = DualEncoderConfig(width=8, layers=1, mlp_width=8, output=8, heads=1, embedding_rank=2)
+    train(config, split, TrainingConfig(steps=1), folder=tmp_path, progress=False)
+    with pytest.raises(ValueError, match="two objects of one phrase"):
+        load_encoder(f"dual:{tmp_path}", device="cpu")
 
 
 def test_altered_minilm_weights_are_refused(tmp_path, monkeypatch):

@@ -199,6 +199,29 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path):
         train_pocket_clip(0.5, 1, progress=False, folder=tmp_path / "parts", **settings)
 
 
+def test_a_training_before_its_first_exam_can_be_looked_at_and_goes_on(tmp_path):
+    split, training = SPACE.split(0.5, 0), PocketTrainingConfig(**TINY)
+    run = PocketRun(split, training, 0)
+    run.advance()
+    run.save(tmp_path)
+    loaded = load_pocket_clip(tmp_path)
+    assert (loaded.step, len(loaded.history)) == (1, 0)
+    again = PocketRun(split, training, 0)
+    again.resume(tmp_path)
+    assert (again.step, again.seconds) == (1, run.seconds)
+    assert train_pocket_clip(0.5, 0, progress=False, folder=tmp_path, **TINY).step == 3
+    loaded.save(tmp_path / "saved")
+    with pytest.raises(ValueError, match="without the state of its optimizers"):
+        again.resume(tmp_path / "saved")
+
+
+def test_settings_of_numpy_are_kept_as_plain_numbers(tmp_path):
+    settings = {**TINY, "steps": np.int64(2), "n_objects": np.int32(32)}
+    trained = train_pocket_clip(0.5, np.int64(0), progress=False, folder=tmp_path, **settings)
+    loaded = load_pocket_clip(tmp_path)
+    assert (loaded.training, loaded.seed, loaded.step) == (trained.training, 0, 2)
+
+
 def test_a_saved_pair_loads_as_it_was(tmp_path):
     trained = train_pocket_clip(0.5, 0, progress=False, folder=tmp_path, **TINY)
     loaded = load_pocket_clip(tmp_path, device="cpu")
@@ -243,6 +266,8 @@ def test_checkpoints_that_do_not_fit_together(tmp_path, part):
         ({"n_objects": 1}, "n_objects"),
         ({"steps": "abc"}, "steps must be an integer of at least 1, got 'abc'"),
         ({"steps": 1e3}, "steps must be an integer"),
+        ({"steps": True}, "steps must be an integer of at least 1, got True"),
+        ({"seed": 2**63}, "seed must be an integer of at most"),
         ({"rate": -1}, "rate must be a finite number, at least 0, got -1"),
         ({"matrix_rate": float("nan")}, "matrix_rate must be a finite number"),
         ({"warmup": 2}, "warmup must be a finite number, from 0 to 1"),

@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from binding_lib.concepts import ConceptSpace
 from binding_lib.probes import LinearProbe, control_scenes, selectivity
+from binding_lib.readings import read_probes
 from binding_lib.scenes import SceneSet, all_scenes, sample_scenes
 
 SPACE = ConceptSpace({"colour": ["red", "blue", "green"], "shape": ["cube", "ball"]})
@@ -207,5 +208,7 @@ def test_what_does_not_match():
         probe.scores(np.full((2, 8), np.inf))
     with pytest.raises(ValueError, match=r"fitted on ConceptSpace.*got scenes of ConceptSpace"):
         probe.score(sample_scenes(ConceptSpace.grid(1, 6), 20), Z)
+    with pytest.raises(ValueError, match=r"fitted on ConceptSpace.*got scenes of ConceptSpace"):
+        read_probes((sample_scenes(ConceptSpace.grid(1, 6), 20), Z), [probe])
     with pytest.raises(ValueError, match="needs a probe for a concept, got target 'object'"):
         selectivity(probe, (scenes, Z), (scenes, Z))

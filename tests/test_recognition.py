@@ -42,10 +42,11 @@ def test_recognised_against_a_loop(seed, n, k):
 
 
 def test_a_tie_is_not_recognised_and_a_full_scene_is():
-    present = np.array([[True, False], [True, False], [True, True]])
-    np.testing.assert_array_equal(
-        recognised([[1, 1], [1.0, 0.999], [0, -1]], present), [False, True, True]
-    )
+    present = np.array([[True, False], [True, False], [True, True], [True, True]])
+    scores = [[1, 1], [1.0, 0.999], [0, -1], [0, -np.inf]]
+    np.testing.assert_array_equal(recognised(scores, present), [False, True, True, True])
+    # A score of minus infinity is no higher than that of an absent candidate.
+    np.testing.assert_array_equal(recognised([[-np.inf, -np.inf]], present[:1]), [False])
 
 
 @pytest.mark.parametrize(

@@ -298,6 +298,13 @@ def test_long_lists_of_rows_are_cut(tmp_path):
         load_release(tmp_path)
 
 
+@pytest.mark.parametrize("column", ["object0_x", "Object2_x", "object_2_x", "object100_x"])
+def test_no_object_is_passed_over(tmp_path, column):
+    write(tmp_path, f"filename,object1_color,{column}", "x,red,blue", pictures=False)
+    with pytest.raises(ValueError, match=f"column '{column}' is none of object<i>_<concept>"):
+        load_release(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("header", "missing"),
     [

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from binding_lib.sweeps import (
 )
 from binding_lib.sweeps.analysis import correlation_table, rank_correlation
 from binding_lib.sweeps.measuring import APPROXIMATORS, measure_model
-from binding_lib.sweeps.plan import amount_of_work, run_id
+from binding_lib.sweeps.plan import amount_of_work, check_configurations, run_id
 
 TINY = {"concepts": 2, "values": 5, "coverage": 0.6, "preset": "smoke", "steps": 2}
 TIMES = ["train_seconds", "fit_seconds"]
@@ -92,6 +93,11 @@ def test_a_grid_holds_every_combination_once():
     assert models[0] == {"preset": "smoke", "coverage": 0.2, "seed": 0}
 
 
+def test_a_grid_takes_numbers_of_numpy():
+    models = grid_configurations({"seed": np.arange(2), "coverage": np.linspace(0.2, 0.4, 2)})
+    assert json.loads(json.dumps(models)) == models
+
+
 def test_ids_do_not_depend_on_the_order_of_entries():
     assert run_id(TINY) == run_id(dict(reversed(TINY.items())))
     assert run_id(TINY) != run_id({**TINY, "steps": 3})
@@ -132,6 +138,49 @@ def test_what_is_there_is_not_made_again(swept, monkeypatch):
     pd.testing.assert_frame_equal(again, table)
 
 
+def test_only_failures_that_may_pass_are_tried_again(tmp_path, monkeypatch):
+    row = {"run_id": run_id(tiny(1)[0]), **tiny(1)[0]}
+    for error, made_again in (("OSError: disk full", True), ("ValueError: coverage", False)):
+        store = SweepStore(tmp_path / error[:5])
+        store.add({**row, "error": error})
+        now = {**row, "error": None}
+        monkeypatch.setattr("binding_lib.sweeps.running.measure_model", lambda _, now=now: now)
+        table = run_sweep(store.folder, tiny(1), workers=1, progress=False)
+        assert (table["error"].item() != error) == made_again
+
+
+@pytest.mark.parametrize(
+    ("models", "error", "said"),
+    [
+        ("500", TypeError, "expected dicts.*got '5'"),
+        ([500], TypeError, "expected dicts.*got 500"),
+        ([], ValueError, "at least one"),
+        ([{"concepts": 2, "values": 8, "coverage": 0.5, "seed": 0}], ValueError, "lacks preset"),
+    ],
+)
+def test_configurations_that_are_none_leave_no_trace(models, error, said, tmp_path):
+    with pytest.raises(error, match=said):
+        run_sweep(tmp_path / "store", models)
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_damaged_row_is_noticed_before_anything_is_trained(tmp_path, monkeypatch):
+    SweepStore(tmp_path).add({"run_id": "a" * 16, "error": None})
+    (tmp_path / "rows" / f"{'a' * 16}.json").write_text("")
+    monkeypatch.setattr("binding_lib.sweeps.running.measure_model", None)
+    with pytest.raises(ValueError, match="is damaged"):
+        run_sweep(tmp_path, tiny(1), progress=False)
+
+
+def test_rows_of_short_trainings_say_so(monkeypatch):
+    whole = {**tiny(1)[0], "preset": "laptop", "steps": 2400}
+    assert check_configurations([whole]) == [whole]
+    monkeypatch.setenv("BINDING_LIB_PRESET", "smoke")
+    (short,) = check_configurations([whole])
+    assert short == {**whole, "steps": 300}
+    assert run_id(short) != run_id(whole)
+
+
 def test_a_sweep_hands_out_the_rows_that_it_was_asked_for_only(swept):
     folder, models, _ = swept
     one = run_sweep(folder, models[:1], workers=1, progress=False)
@@ -167,11 +216,18 @@ def test_leftovers_of_a_killed_writer_are_no_rows(swept):
 
 def test_damaged_rows_are_all_named(tmp_path):
     (tmp_path / "rows").mkdir()
-    for name, content in {"a": "{", "b": "[1]", "c": '{"run_id": "c"}'}.items():
+    for name, content in {"a": "{", "b": "[1]", "c": '{"run_id": "c", "error": null}'}.items():
         (tmp_path / "rows" / f"{name}.json").write_text(content)
     with pytest.raises(ValueError, match=r"a\.json.*b\.json") as error:
         read_sweep(tmp_path)
     assert "c.json" not in str(error.value)
+
+
+def test_a_copied_row_is_none(tmp_path):
+    SweepStore(tmp_path).add({"run_id": "a", "error": None})
+    shutil.copy(tmp_path / "rows" / "a.json", tmp_path / "rows" / "a (copy).json")
+    with pytest.raises(ValueError, match="no row of this name"):
+        read_sweep(tmp_path)
 
 
 def test_what_run_sweep_refuses(tmp_path, monkeypatch):
@@ -183,6 +239,8 @@ def test_what_run_sweep_refuses(tmp_path, monkeypatch):
         run_sweep(tmp_path, tiny(1), address="tcp://127.0.0.1:1")
     with pytest.raises(ValueError, match="models must be an integer of at least 1, got 0"):
         run_sweep(tmp_path, 0)
+    with pytest.raises(ValueError, match=r"number of workers, or -1 .* got 0"):
+        run_sweep(tmp_path, tiny(1), workers=0)
     with pytest.raises(ValueError, match="preset"):
         run_sweep(tmp_path, 1, "tiny")
     with pytest.raises(FileNotFoundError, match="no sweep"):
@@ -319,6 +377,11 @@ def test_what_rank_correlation_refuses():
         rank_correlation(table, "x", "y")
     with pytest.raises(ValueError, match="at least 3 models to compare, got 0"):
         rank_correlation(table, "x", "y", ["g"])
+    for confidence in (-0.5, 0, 1, np.nan):
+        with pytest.raises(ValueError, match=f"between 0 and 1, got {confidence}"):
+            rank_correlation(table, "x", "x", confidence=confidence)
+    with pytest.raises(ValueError, match="n_resamples must be an integer of at least 1, got 0"):
+        rank_correlation(table, "x", "x", n_resamples=0)
 
 
 def test_correlation_table_has_a_row_for_each_column_and_grouping():

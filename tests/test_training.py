@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from binding_lib.batches import BatchSampler, grid_sides
+from binding_lib.checkpoints import write_checkpoint
 from binding_lib.cli import app
 from binding_lib.concepts import ConceptSpace, ObjectSplit
 from binding_lib.dual_encoder import DualEncoder, DualEncoderConfig
@@ -406,6 +408,13 @@ def test_saving_again_replaces_the_checkpoint(copied):
     assert len(list(copied.iterdir())) == 2
 
 
+def test_a_training_that_diverges_is_an_error_and_keeps_what_was_there(tmp_path):
+    rates = dict.fromkeys(("rate", "matrix_rate", "embedding_rate"), 1e9)
+    with pytest.raises(ValueError, match=r"diverged: at step \d+ the loss is (nan|inf)"):
+        train_dual_encoder(SPACE, 0.6, "smoke", steps=20, folder=tmp_path, progress=False, **rates)
+    assert not (tmp_path / "config.json").exists()
+
+
 def test_a_checkpoint_is_an_encoder_of_captions(saved):
     folder, trained = saved
     encoder = load_encoder(f"dual:{folder}", device="cpu", cache=False)
@@ -468,6 +477,88 @@ def test_a_folder_of_another_run_is_refused(tmp_path, change, part):
 def test_a_saved_model_cannot_be_trained_on(copied):
     with pytest.raises(ValueError, match="without the state of its optimizers"):
         tiny(folder=copied)
+
+
+def test_settings_of_numpy_are_kept_as_plain_numbers(tmp_path):
+    settings = {"steps": np.int64(2), "rate": np.float32(0.01), "symmetric": np.bool_(False)}
+    trained = tiny(folder=tmp_path, seed=np.int64(3), **settings)
+    kept = load_dual_encoder(tmp_path)
+    assert (kept.training, kept.seed) == (trained.training, 3)
+    assert tiny(folder=tmp_path, seed=3, **{**settings, "steps": 2}).step == 2
+
+
+@pytest.fixture
+def no_step(monkeypatch):
+    def advance(run):
+        raise AssertionError("trained before the folder was looked at")
+
+    monkeypatch.setattr(TrainingRun, "advance", advance)
+
+
+def test_a_folder_that_cannot_be_one_is_refused_before_training(tmp_path, no_step):
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError, match="expected a folder to train into, got the file"):
+        tiny(folder=tmp_path / "file")
+
+
+def test_settings_that_cannot_be_kept_are_refused_before_training(tmp_path, no_step):
+    training = TrainingConfig(optimizer=type("Name", (str,), {})("adamw"))
+    object.__setattr__(training, "weight_decay", np.float32(0.1))
+    with pytest.raises(ValueError, match="a checkpoint cannot hold these settings"):
+        train(DualEncoderConfig(), SPACE.split(0.7, 0), training, folder=tmp_path, progress=False)
+
+
+def test_two_trainings_never_share_a_folder(tmp_path, monkeypatch):
+    advance = TrainingRun.advance
+
+    def second(run):
+        monkeypatch.setattr(TrainingRun, "advance", advance)
+        with pytest.raises(BlockingIOError, match="another training is using the folder"):
+            tiny(folder=tmp_path)
+        advance(run)
+
+    monkeypatch.setattr(TrainingRun, "advance", second)
+    assert tiny(folder=tmp_path).finished
+    assert tiny(folder=tmp_path).finished  # the folder is free again
+
+
+def test_a_checkpoint_replaced_while_it_is_read_is_read_anew(copied, monkeypatch):
+    (old,) = copied.glob("*.safetensors")
+    other = tiny(seed=1)
+    read_bytes = Path.read_bytes
+
+    def replaced_first(path):
+        monkeypatch.setattr(Path, "read_bytes", read_bytes)
+        other.save(copied)
+        assert not old.exists()
+        return path.read_bytes()
+
+    monkeypatch.setattr(Path, "read_bytes", replaced_first)
+    assert load_dual_encoder(copied).seed == 1
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one_alone(copied):
+    before = {file.name: file.read_bytes() for file in copied.iterdir()}
+    with pytest.raises(ValueError, match="cannot hold these settings"):
+        write_checkpoint(copied, {"x": torch.ones(2)}, {"rate": float("nan")})
+    assert {file.name: file.read_bytes() for file in copied.iterdir()} == before
+
+
+def test_a_training_before_its_first_exam_can_be_looked_at_and_goes_on(tmp_path):
+    run = TrainingRun(
+        DualEncoderConfig(), SPACE.split(0.7, 0), TrainingConfig(steps=3), 0, torch.device("cpu")
+    )
+    run.advance()
+    run.save(tmp_path)
+    loaded = load_dual_encoder(tmp_path)
+    assert (loaded.step, loaded.finished, len(loaded.history)) == (1, False, 0)
+    assert "step=1, no exam yet" in repr(loaded)
+    loaded.save(tmp_path / "again")
+    assert load_dual_encoder(tmp_path / "again").step == 1
+    done = train(
+        DualEncoderConfig(), SPACE.split(0.7, 0), run.training, folder=tmp_path, progress=False
+    )
+    assert done.finished
 
 
 # Choices and errors ----------------------------------------------------------------------------
@@ -544,7 +635,13 @@ def test_spaces_that_cannot_be_trained_or_measured(space, coverage, message):
         ({"optimizer": "sgd"}, "unknown optimizer 'sgd'"),
         ({"precision": "fp16"}, "unknown precision"),
         ({"steps": 0}, "steps must be an integer of at least 1, got 0"),
-        ({"single_share": 2.0}, "single_share must be in"),
+        ({"single_share": 2.0}, "single_share must be a finite number, from 0 to 1, got 2.0"),
+        ({"single_share": "abc"}, "single_share must be a finite number"),
+        ({"grow_until": "abc"}, "grow_until must be a finite number, from 0 to 1"),
+        ({"concept_weight": float("nan")}, "concept_weight must be a finite number"),
+        ({"symmetric": "False"}, "symmetric must be True or False, got 'False'"),
+        ({"seed": 2**63}, "seed must be an integer of at most"),
+        ({"space": ConceptSpace.grid(10, 20)}, "choose fewer concepts or values"),
         ({"preset": "laptops"}, "Did you mean 'laptop'"),
     ],
 )
@@ -576,3 +673,58 @@ def test_the_command_line_trains_and_goes_on(tmp_path):
     refused = CliRunner().invoke(app, [*arguments, "--set", "steps"])
     assert refused.exit_code == 2
     assert "expected --set NAME=VALUE, got 'steps'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "mistake", "message"),
+    [
+        ("train", "seed=3", "expected the option --seed"),
+        ("train", "preset=smoke", "expected the option --preset"),
+        ("train-pocket", "seed=3", "expected the option --seed"),
+        ("train-pocket", "folder=x", "expected the option --out"),
+        ("train", "width=abc", "width must be an integer of at least 1, got 'abc'"),
+        ("train", "concept_weight=NaN", "concept_weight must be a finite number"),
+        ("train", "symmetric=no", "symmetric must be True or False, got 'no'"),
+        ("train", "layers=true", "layers must be an integer of at least 1, got True"),
+    ],
+)
+def test_mistakes_in_settings_are_one_sentence(tmp_path, command, mistake, message):
+    arguments = [command, "--out", str(tmp_path / "run"), "--set", mistake]
+    refused = CliRunner().invoke(app, arguments)
+    assert refused.exit_code == 2
+    assert message in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_training_that_was_stopped_ends_with_its_own_status(tmp_path, monkeypatch):
+    advance = TrainingRun.advance
+
+    def interrupted_advance(run):
+        if run.step == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        advance(run)
+
+    monkeypatch.setattr(TrainingRun, "advance", interrupted_advance)
+    options = ["--preset", "smoke", "--values", "8", "--set", "steps=9", "--set", "exam_scenes=20"]
+    result = CliRunner().invoke(app, ["train", "--out", str(tmp_path), *options])
+    assert result.exit_code == 130
+    assert "3 of 9 steps" in result.output
+
+
+def test_pythons_words_for_truth_and_nothing_are_read(tmp_path):
+    words = {**TINY, "symmetric": False, "embedding_rank": None, "same_object_bias": None}
+    sets = [part for name, value in words.items() for part in ("--set", f"{name}={value}")]
+    arguments = ["train", "--values", "6", "--coverage", "0.7", "--out", str(tmp_path), *sets]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    config = load_dual_encoder(tmp_path)
+    assert config.training["symmetric"] is False
+    assert config.model.config.embedding_rank is None
+
+
+def test_a_space_too_large_to_split_is_one_sentence(tmp_path):
+    arguments = ["train", "--concepts", "10", "--values", "20", "--out", str(tmp_path / "run")]
+    refused = CliRunner().invoke(app, arguments)
+    assert refused.exit_code == 2
+    assert "choose fewer concepts or values" in refused.stderr

@@ -121,6 +121,14 @@ def check_images(images: ArrayLike) -> UInt8[np.ndarray, "N H W 3"]:
     return array
 
 
+def cut_short(caption: str, most: int) -> ValueError:
+    """Make the error for a caption that an encoder would read the beginning of."""
+    return ValueError(
+        f"the caption {caption[:60]!r}... has more than the {most} tokens that this encoder reads, "
+        "and would be cut; use fewer objects a scene"
+    )
+
+
 def in_batches(
     embed: Callable[[np.ndarray], torch.Tensor],
     n: int,

@@ -13,7 +13,7 @@ from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
 
 from binding_lib.checks import unknown_name
-from binding_lib.encoders.base import ModelEncoder, in_batches
+from binding_lib.encoders.base import ModelEncoder, cut_short, in_batches
 from binding_lib.encoders.weights import (
     fetch,
     fingerprint,
@@ -72,6 +72,7 @@ class ClipEncoder(ModelEncoder):
 
     def _embed_text(self, captions: list[str]) -> Float[np.ndarray, "N d"]:
         tokens = self._tokenise(captions)  # (N, 77)
+        self._check_lengths(captions, tokens)
         lengths = self._text.lengths(tokens)
 
         def embed(rows: np.ndarray) -> torch.Tensor:
@@ -86,6 +87,17 @@ class ClipEncoder(ModelEncoder):
             what=f"captions by {self.name}",
             lengths=lengths,
         )
+
+    def _check_lengths(self, captions: list[str], tokens: Int[torch.Tensor, "N L"]) -> None:
+        """Raise ValueError if a caption was cut: with room for one more token it differs."""
+        most = tokens.shape[1]
+        # No token is shorter than a byte, and two say where the text begins and ends.
+        rows = [row for row, caption in enumerate(captions) if len(caption.encode()) > most - 2]
+        if rows:
+            roomy = self._tokenise([captions[row] for row in rows], context_length=most + 1)
+            for row, same in zip(rows, (roomy[:, :most] == tokens[rows]).all(dim=1), strict=True):
+                if not same:
+                    raise cut_short(captions[row], most)
 
     def _embed_images(self, images: UInt8[np.ndarray, "N H W 3"]) -> Float[np.ndarray, "N d"]:
         def embed(rows: np.ndarray) -> torch.Tensor:

@@ -36,6 +36,11 @@ class DualSceneEncoder(ModelEncoder):
         self.dim = self._model.dim
         space = self._model.space
         self._object_ids = {phrase: i for i, phrase in enumerate(object_phrases(space))}
+        if len(self._object_ids) < space.n_objects:
+            raise ValueError(
+                f'{space!r} has two objects of one phrase, such as "light" with "blue ball" and '
+                '"light blue" with "ball": what a caption names is not certain'
+            )
         self.fingerprint = fingerprint(self._model, self._model.config, space.to_dict())
 
     def _embed_text(self, captions: list[str]) -> Float[np.ndarray, "N d"]:

@@ -11,7 +11,7 @@ import numpy as np
 from huggingface_hub import hf_hub_download
 from jaxtyping import Float
 
-from binding_lib.encoders.base import ModelEncoder, in_batches
+from binding_lib.encoders.base import ModelEncoder, cut_short, in_batches
 from binding_lib.encoders.weights import fetch, fingerprint, quiet, require, resolve_device
 
 _BATCH_SIZE = 128
@@ -65,6 +65,10 @@ class SentenceEncoder(ModelEncoder):
         )
 
     def _embed_text(self, captions: list[str]) -> Float[np.ndarray, "N d"]:
+        lengths = [len(ids) for ids in self._model.tokenizer(captions)["input_ids"]]
+        for caption, length in zip(captions, lengths, strict=True):
+            if length > self._model.max_seq_length:
+                raise cut_short(caption, self._model.max_seq_length)
         return in_batches(
             lambda rows: self._model.encode(
                 [captions[row] for row in rows],
@@ -76,7 +80,7 @@ class SentenceEncoder(ModelEncoder):
             self.dim,
             batch_size=_BATCH_SIZE,
             what=f"captions by {self.name}",
-            lengths=[len(ids) for ids in self._model.tokenizer(captions)["input_ids"]],
+            lengths=lengths,
         )
 
 

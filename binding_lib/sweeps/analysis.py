@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from binding_lib.checks import check_count
 from binding_lib.concepts import Seed
 from binding_lib.recognition import Estimate
 
@@ -45,8 +46,12 @@ def rank_correlation(
     Raises
     ------
     ValueError
-        If a column is missing, or fewer than three models can be compared, or they are all alike.
+        If a column is missing, or fewer than three models can be compared, or they are all alike;
+        if confidence is not between 0 and 1, or n_resamples is no count.
     """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
+    check_count("n_resamples", n_resamples)
     for column in (x, y, *within):
         if column not in table:
             raise ValueError(f"the table lacks {column!r}; its columns are {list(table)}")

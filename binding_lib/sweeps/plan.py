@@ -14,11 +14,14 @@ import numpy as np
 from binding_lib.checks import check_choice, check_count
 from binding_lib.dual_encoder import DualEncoderConfig
 from binding_lib.optimisation import TrainingConfig
-from binding_lib.presets import PRESETS
+from binding_lib.presets import PRESETS, is_smoke_run
 
 Configuration: TypeAlias = dict[str, Any]
 """One model to be: `concepts` (C), `values` (V), `coverage`, `preset` and `seed`, and whichever
 settings of `train_dual_encoder` differ from the preset."""
+
+NEEDED = ("concepts", "values", "coverage", "preset", "seed")
+"""What every configuration says."""
 
 # Object spaces as (concepts, values): from 100 objects to 576.
 SPACES = ((2, 10), (2, 12), (2, 16), (2, 20), (2, 24), (3, 5), (3, 6), (3, 8))
@@ -70,8 +73,39 @@ def grid_configurations(axes: Mapping[str, Sequence[Any]], **fixed: Any) -> list
     list of dict
         Configurations, as `run_sweep` takes them.
     """
-    combinations = itertools.product(*axes.values())
-    return [{**fixed, **dict(zip(axes, values, strict=True))} for values in combinations]
+    combinations = (
+        fixed | dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
+    )
+    return [{name: _plain(value) for name, value in model.items()} for model in combinations]
+
+
+def check_configurations(models: Sequence[Configuration]) -> list[Configuration]:
+    """Return configurations as they will be trained.
+
+    While the environment variable ``BINDING_LIB_PRESET`` is "smoke" trainings are short, and the
+    configurations say so: their rows are never taken for those of whole trainings.
+
+    Raises
+    ------
+    TypeError
+        If one is no dict.
+    ValueError
+        If there are none, or one lacks an entry that every configuration needs.
+    """
+    if not len(models):
+        raise ValueError("expected at least one configuration, got none")
+    for number, model in enumerate(models):
+        if not isinstance(model, Mapping):
+            raise TypeError(
+                f"expected dicts, as grid_configurations makes, got {model!r} (number {number})"
+            )
+        missing = [name for name in NEEDED if name not in model]
+        if missing:
+            raise ValueError(f"model {number} lacks {', '.join(missing)}: {dict(model)}")
+    if not is_smoke_run():
+        return list(models)
+    most = PRESETS["smoke"]["steps"]
+    return [{**model, "steps": min(_settings(model)["steps"], most)} for model in models]
 
 
 def run_id(configuration: Mapping[str, Any]) -> str:
@@ -85,9 +119,19 @@ def amount_of_work(configuration: Mapping[str, Any]) -> float:
 
     Below a width of about a hundred numbers a layer's time hardly depends on its width.
     """
-    settings = {**asdict(DualEncoderConfig()), **asdict(TrainingConfig())}
-    settings |= {**PRESETS.get(configuration["preset"], {}), **configuration}
+    settings = _settings(configuration)
     return float(settings["steps"] * settings["layers"] * (100 + settings["width"]))
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as one of Python's, which JSON can hold."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of a model: its own, its preset's, and the defaults."""
+    defaults = {**asdict(DualEncoderConfig()), **asdict(TrainingConfig())}
+    return {**defaults, **PRESETS.get(configuration["preset"], {}), **configuration}
 
 
 def _random_configuration(preset: str, rng: np.random.Generator) -> Configuration:

@@ -19,7 +19,13 @@ from binding_lib.checks import check_choice
 from binding_lib.encoders.weights import require
 from binding_lib.progress import progress_bar
 from binding_lib.sweeps.measuring import measure_model
-from binding_lib.sweeps.plan import Configuration, amount_of_work, random_configurations, run_id
+from binding_lib.sweeps.plan import (
+    Configuration,
+    amount_of_work,
+    check_configurations,
+    random_configurations,
+    run_id,
+)
 from binding_lib.sweeps.store import SweepStore
 
 BACKENDS = ("local", "dask")
@@ -37,6 +43,8 @@ def run_sweep(
     progress: bool = True,
 ) -> pd.DataFrame:
     """Train and measure many models; stopped at any moment and started again, only the missing.
+
+    Missing are also those that failed for want of something, such as memory or space on a disk.
 
     Parameters
     ----------
@@ -66,8 +74,12 @@ def run_sweep(
 
     Raises
     ------
+    TypeError
+        If a configuration is no dict.
     ValueError
-        If the backend is unknown, or "dask" comes without an address or "local" with one.
+        If the backend is unknown, or "dask" comes without an address or "local" with one; if there
+        are no models or no workers, a configuration lacks an entry, or a row in the store is
+        damaged.
     OSError
         If there is no scheduler at the address.
     MissingExtraError
@@ -77,8 +89,12 @@ def run_sweep(
     """
     if not isinstance(models, Sequence):
         models = random_configurations(models, preset, seed)
-    by_id = {run_id(configuration): configuration for configuration in models}
+    by_id = {run_id(model): model for model in check_configurations(models)}
+    if not isinstance(workers, int) or (workers < 1 and workers != -1):
+        raise ValueError(f"expected a number of workers, or -1 for one a core, got {workers!r}")
     store = SweepStore(folder)
+    for name in store.failed_for_want():
+        store.remove(name)
     with _backend(backend, address), warnings.catch_warnings():
         # A worker whose memory has grown is replaced, which is as it should be.
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)

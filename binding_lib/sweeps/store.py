@@ -60,6 +60,25 @@ class SweepStore:
         }
         _write(self._file("rows", row["run_id"]), shown)
 
+    def remove(self, name: str) -> None:
+        """Remove a row, if it is there."""
+        self._file("rows", name).unlink(missing_ok=True)
+
+    def failed_for_want(self) -> list[str]:
+        """Ids of the rows whose error is none of the configuration's, and may pass.
+
+        Raises
+        ------
+        ValueError
+            If a file is damaged; all such files are named.
+        """
+        table = self.table()
+        if table.empty:
+            return []
+        errors = table.set_index("run_id")["error"].dropna()
+        of_configuration = ("ValueError", "TypeError")
+        return [str(name) for name, e in errors.items() if not e.startswith(of_configuration)]
+
     def claim(self, name: str) -> FileLock | None:
         """Take a model on, until the lock is released; None if it is being made elsewhere."""
         file = self.folder / "locks" / name
@@ -83,7 +102,10 @@ class SweepStore:
         rows, faults = [], []
         for file in files:
             try:
-                rows.append(_read(file))
+                row = _read(file)
+                if row.get("run_id") != file.stem or "error" not in row:
+                    raise ValueError(f"{file} is no row of this name; delete it or name it rightly")
+                rows.append(row)
             except ValueError as error:
                 faults.append(str(error))
         if faults:
@@ -141,7 +163,7 @@ def sweep_status(folder: str | os.PathLike[str]) -> dict[str, int]:
         "asked": len(asked),
         "finished": finished,
         "failed": failed,
-        "missing": len(asked) - finished - failed,
+        "missing": len(asked.keys() - set(table.get("run_id", ()))),
     }
 
 

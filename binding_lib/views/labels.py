@@ -104,9 +104,14 @@ def need_columns(columns: Sequence[str], needed: Sequence[str], faults: Faults) 
 def object_slots(columns: Sequence[str], faults: Faults) -> tuple[Slots, bool]:
     """Find the columns ``object<i>_<concept>``, and whether each has an ``_idx`` beside it.
 
-    Every slot needs the concepts that any slot has; indices stand beside all of them or none.
+    Every slot needs the concepts that any slot has; indices stand beside all of them or none. A
+    column that nearly has such a name is a fault: to pass it over would be to lose an object.
     """
     found = [match for name in columns if (match := re.fullmatch(r"object([1-9]\d?)_(.+)", name))]
+    known = {match[0] for match in found}
+    for name in columns:
+        if name not in known and re.match(r"object[\s_-]*\d", name, re.IGNORECASE):
+            faults.add(f"column {name!r} is none of object<i>_<concept>, with i counted from 1")
     concepts = dict.fromkeys(match[2].removesuffix("_idx") for match in found)
     n_slots = max((int(match[1]) for match in found), default=1)
     slots = [{c: f"object{i}_{c}" for c in concepts} for i in range(1, n_slots + 1)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import hashlib
 import os
 import re
 import shutil
@@ -58,12 +59,13 @@ def build_wheel(folder: Path) -> Path:
 
 def first_cell(wheel: Path, extras: list[str]) -> Any:
     """Make the cell that sets up what a chapter needs."""
-    content = base64.b64encode(wheel.read_bytes()).decode()
+    data = wheel.read_bytes()
+    content = base64.b64encode(data).decode()
     lines = "\n".join(content[i : i + LINE] for i in range(0, len(content), LINE))
     source = (
         "#@title Set-up: run this cell first. It takes about a minute.\n"
         f"{SETUP.read_text(encoding='utf-8')}\n\n"
-        f'set_up("{wheel.name}", {extras}, """\n{lines}\n""")'
+        f'set_up("{wheel.name}", {extras}, """\n{lines}\n""", "{hashlib.sha256(data).hexdigest()}")'
     )
     metadata = {"cellView": "form", "jupyter": {"source_hidden": True}}
     return nbformat.v4.new_code_cell(source, metadata=metadata)

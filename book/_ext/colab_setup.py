@@ -7,6 +7,7 @@ only those of its dependencies that are lacking are installed after it.
 
 import base64
 import binascii
+import hashlib
 import importlib
 import json
 import os
@@ -65,10 +66,11 @@ def install_lacking(requirements: Iterable[str], extras: Collection[str]) -> Non
         for kept in (requirement for requirement in lacking if requirement.name in LEFT_ALONE):
             if not is_here(kept.name, SpecifierSet()):
                 raise RuntimeError(
-                    f"{kept.name} is not installed here, and this cell leaves it to you, since there "
-                    f"are several builds of it. Install {kept}, then run this cell again."
+                    f"{kept.name} is not installed here, and this cell leaves it to you, since it "
+                    f"comes in several builds. Install {kept}, then run this cell again."
                 )
-            print(f"The course asks for {kept}, and {version(kept.name)} is here. It is left as it is.")
+            here = version(kept.name)
+            print(f"The course asks for {kept}, and {here} is here. It is left as it is.")
         new = [requirement for requirement in lacking if requirement.name not in LEFT_ALONE]
         if new:
             install(*(f"{requirement.name}{requirement.specifier}" for requirement in new))
@@ -85,24 +87,26 @@ def folder_of_course() -> str | None:
     return source["url"] if source.get("dir_info", {}).get("editable") else None
 
 
-def install_library(wheel: str, content: str) -> None:
+def install_library(wheel: str, content: str, sha256: str) -> None:
     """Install the library from a wheel in base64; RuntimeError if that is damaged."""
     try:
         data = base64.b64decode(content)
-    except binascii.Error as error:
-        raise RuntimeError("this notebook is damaged: download it again") from error
+    except binascii.Error:
+        data = b""
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise RuntimeError("this notebook is damaged: download it again")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / wheel
         file.write_bytes(data)
         install("--force-reinstall", str(file))
 
 
-def set_up(wheel: str, extras: list[str], content: str) -> None:
-    """Install the library, unless a course's folder is in use, then what it lacks; say what is here."""
+def set_up(wheel: str, extras: list[str], content: str, sha256: str) -> None:
+    """Install the library, unless it is that of a course's folder, and what it lacks."""
     if folder := folder_of_course():
         print(f"binding_lib is that of {folder}: it is left as it is.")
     else:
-        install_library(wheel, content)
+        install_library(wheel, content, sha256)
     install_lacking(requires("binding_lib") or [], extras)
 
     import torch

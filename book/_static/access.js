@@ -10,6 +10,15 @@ for (const icon of document.querySelectorAll("button :is(i, svg)")) {
 // This button shows words of its own.
 document.querySelector(".search-button-field")?.removeAttribute("aria-label");
 
+// A formula in a line of text is read with it, and is no place of its own to stop at by keyboard: a
+// chapter has hundreds. (MathJax makes each one such a place for its menu; a mouse still opens it.)
+addEventListener("load", async () => {
+  await window.MathJax?.startup?.promise;
+  for (const formula of document.querySelectorAll("mjx-container:not([display])")) {
+    formula.removeAttribute("tabindex");
+  }
+});
+
 // The arrow that folds a part of the contents says which part.
 for (const summary of document.querySelectorAll(".bd-links summary")) {
   const page = summary.closest("li").querySelector("a");
