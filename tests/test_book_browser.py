@@ -137,6 +137,13 @@ def test_everybody_can_use_the_page(browser, address, name, view):
         assert page.evaluate(SERIOUS_FAULTS) == []
 
 
+def test_an_icon_that_is_drawn_late_has_no_words(browser, address):
+    with opened(browser, address, "book/welcome.html", "light") as page:
+        button = page.locator(".theme-switch-button").first
+        button.evaluate("b => b.innerHTML += '<svg><title>Light</title></svg>'")
+        page.wait_for_function("() => !document.querySelector('.theme-switch-button title')")
+
+
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("name", NAMES)
 def test_page_is_whole(browser, address, name, view):
