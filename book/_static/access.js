@@ -2,16 +2,17 @@
 
 // Icons are no words: a button's label alone is read out. The theme turns each i into an svg, with
 // the title that the i had, and may do so after this.
-function silenceIcons() {
-  for (const icon of document.querySelectorAll("button :is(i, svg)")) {
+function silenceIcons(button) {
+  for (const icon of button.querySelectorAll("i, svg")) {
     icon.ariaHidden = "true";
     icon.removeAttribute("title");
     icon.querySelector("title")?.remove();
   }
 }
-silenceIcons();
 for (const button of document.querySelectorAll("button")) {
-  new MutationObserver(silenceIcons).observe(button, { childList: true, subtree: true });
+  silenceIcons(button);
+  const again = new MutationObserver(() => silenceIcons(button));
+  again.observe(button, { childList: true, subtree: true });
 }
 
 // This button shows words of its own.
