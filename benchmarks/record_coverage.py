@@ -25,7 +25,7 @@ from tqdm import tqdm
 from binding_lib import ConceptSpace, train_dual_encoder
 from binding_lib.files import atomic_path
 from binding_lib.optimisation import TrainingConfig
-from binding_lib.presets import PRESETS, is_smoke_run
+from binding_lib.presets import steps_to_take
 from binding_lib.recognition import recognised
 from binding_lib.recorded import record
 from binding_lib.scenes import SceneSet
@@ -76,8 +76,7 @@ def file_name(run: dict[str, Any], steps: int) -> str:
 
 def planned_steps() -> int:
     """How long a model is trained; less in a smoke run."""
-    steps = TrainingConfig().steps
-    return min(steps, PRESETS["smoke"]["steps"]) if is_smoke_run() else steps
+    return steps_to_take(TrainingConfig().steps)
 
 
 def object_accuracy(trained: TrainedDualEncoder, partners: int = 40) -> list[float]:

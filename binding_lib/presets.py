@@ -82,6 +82,11 @@ def is_smoke_run() -> bool:
     return os.environ.get(VARIABLE) == "smoke"
 
 
+def steps_to_take(steps: int) -> int:
+    """Return how many steps a training takes: in a smoke run no more than that preset's."""
+    return min(steps, PRESETS["smoke"]["steps"]) if is_smoke_run() else steps
+
+
 def choose_preset(preset: str = "auto") -> str:
     """Name the preset to use.
 

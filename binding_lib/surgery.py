@@ -23,7 +23,7 @@ from binding_lib.cross_modal import within_outcomes
 from binding_lib.decomposition import AdditiveDecomposition, Estimator
 from binding_lib.probes import LinearProbe
 from binding_lib.readings import Data
-from binding_lib.recognition import bootstrap_interval, recognised, retrieved
+from binding_lib.recognition import bootstrap_interval, retrieved
 from binding_lib.scenes import SceneSet
 
 Component = Literal["concept", "object"]
@@ -233,8 +233,7 @@ def edit_table(
                     edited[here] = edit(Z[old], scenes[old], s, new, fitted, strength)
             outcomes = {"retrieval": retrieved(edited, Z, truth=after)}
             for probe in probes:
-                present = scenes[after].present(probe.target)
-                outcomes[f"probe: {probe.target}"] = recognised(probe.scores(edited), present)
+                outcomes[f"probe: {probe.target}"] = probe.recognises(scenes[after], edited)
             for reading, outcome in outcomes.items():
                 labels = {"estimator": estimator, "strength": strength, "reading": reading}
                 estimate = bootstrap_interval(outcome)._asdict()

@@ -12,7 +12,7 @@ from binding_lib.dual_encoder import DualEncoderConfig
 from binding_lib.encoders.weights import resolve_device
 from binding_lib.loops import run_to_end
 from binding_lib.optimisation import TrainingConfig
-from binding_lib.presets import PRESETS, choose_preset, is_smoke_run
+from binding_lib.presets import PRESETS, choose_preset, steps_to_take
 from binding_lib.trained import TrainedDualEncoder
 from binding_lib.training_run import TrainingRun
 
@@ -99,8 +99,7 @@ def train(
     model as it is then is examined, kept in `folder` and returned. While the environment variable
     ``BINDING_LIB_PRESET`` is "smoke", no training is longer than that preset's.
     """
-    if is_smoke_run():
-        training = replace(training, steps=min(training.steps, PRESETS["smoke"]["steps"]))
+    training = replace(training, steps=steps_to_take(training.steps))
     run = TrainingRun(config, split, training, seed, resolve_device(device))
     run_to_end(run, folder, progress)
     return run.result()

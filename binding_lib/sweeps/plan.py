@@ -14,7 +14,7 @@ import numpy as np
 from binding_lib.checks import check_choice, check_count
 from binding_lib.dual_encoder import DualEncoderConfig
 from binding_lib.optimisation import TrainingConfig
-from binding_lib.presets import PRESETS, is_smoke_run
+from binding_lib.presets import PRESETS, is_smoke_run, steps_to_take
 
 Configuration: TypeAlias = dict[str, Any]
 """One model to be: `concepts` (C), `values` (V), `coverage`, `preset` and `seed`, and whichever
@@ -104,8 +104,7 @@ def check_configurations(models: Sequence[Configuration]) -> list[Configuration]
             raise ValueError(f"model {number} lacks {', '.join(missing)}: {dict(model)}")
     if not is_smoke_run():
         return list(models)
-    most = PRESETS["smoke"]["steps"]
-    return [{**model, "steps": min(_settings(model)["steps"], most)} for model in models]
+    return [{**model, "steps": steps_to_take(_settings(model)["steps"])} for model in models]
 
 
 def run_id(configuration: Mapping[str, Any]) -> str:
