@@ -67,6 +67,18 @@ def test_every_image_has_a_text_alternative(page):
     assert [tag for tag in parsed(page).find_all("img") if not tag.get("alt")] == []
 
 
+@each_page
+def test_every_table_is_laid_out(page):
+    raw = [tag.get_text() for tag in parsed(page).find_all("p") if tag.get_text().startswith("| ")]
+    assert raw == []
+
+
+def test_every_chapter_lays_its_claims_out(book):
+    for page in (book / "notebooks").glob("0*.html"):
+        heads = [[th.get_text() for th in row("th")] for row in parsed(page).find_all("thead")]
+        assert ["claim", "published", "here", "verdict"] in heads, page.name
+
+
 def test_no_style_sheet_loads_from_another_host(book):
     pattern = re.compile(r"""(?:url\(|@import)\s*['"]?(?:https?:)?//[^)'"\s]+""")
     found = {
