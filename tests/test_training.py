@@ -502,10 +502,10 @@ def test_a_folder_that_cannot_be_one_is_refused_before_training(tmp_path, no_ste
 
 
 def test_settings_that_cannot_be_kept_are_refused_before_training(tmp_path, no_step):
-    training = TrainingConfig(optimizer=type("Name", (str,), {})("adamw"))
-    object.__setattr__(training, "weight_decay", np.float32(0.1))
+    config, split = DualEncoderConfig(), SPACE.split(0.7, 0)
+    object.__setattr__(config, "position_std", np.float32(0.1))  # past the checks of the class
     with pytest.raises(ValueError, match="a checkpoint cannot hold these settings"):
-        train(DualEncoderConfig(), SPACE.split(0.7, 0), training, folder=tmp_path, progress=False)
+        train(config, split, TrainingConfig(), folder=tmp_path, progress=False)
 
 
 def test_two_trainings_never_share_a_folder(tmp_path, monkeypatch):
