@@ -24,6 +24,7 @@ from parts import refuse_part
 from binding_lib.encoders.pocket import WEIGHTS
 from binding_lib.files import atomic_path
 from binding_lib.loops import LOCK
+from binding_lib.pocket import TrainedPocketClip, load_pocket_clip
 from binding_lib.pocket_readings import pocket_table
 from binding_lib.pocket_training import train_pocket_clip
 from binding_lib.recorded import record
@@ -32,9 +33,8 @@ COVERAGES = {"low": 0.25, "high": 0.8}
 SEEDS = (0, 1, 2)
 
 
-def examine(name: str, coverage: float, seed: int, folder: Path) -> pd.DataFrame:
-    """Train one pair, or read it, and tabulate what it recognises."""
-    trained = train_pocket_clip(coverage, seed, folder=folder)
+def examine(name: str, seed: int, trained: TrainedPocketClip) -> pd.DataFrame:
+    """Tabulate what one pair recognises."""
     table = pocket_table(trained).round(4)
     keys = {"coverage": name, "seed": seed, "train_objects": len(trained.split.train)}
     for place, (key, value) in enumerate(keys.items()):
@@ -58,9 +58,12 @@ def main(
     torch.set_num_threads(1)
     runs = [(name, seed) for seed in SEEDS[: 1 if shipped else None] for name in COVERAGES]
     for name, seed in runs:
-        trained = WEIGHTS / name if shipped else folder / f"{name}-{seed}"
         if only in (None, name) and not (folder / f"{name}-{seed}.csv").exists():
-            table = examine(name, COVERAGES[name], seed, trained)
+            if shipped:
+                trained = load_pocket_clip(WEIGHTS / name, device="cpu")
+            else:
+                trained = train_pocket_clip(COVERAGES[name], seed, folder=folder / f"{name}-{seed}")
+            table = examine(name, seed, trained)
             with atomic_path(folder / f"{name}-{seed}.csv") as temporary:
                 table.to_csv(temporary, index=False)
             print(table[table["weights"] == "trained"].to_string(index=False))

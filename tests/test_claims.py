@@ -24,6 +24,7 @@ from binding_lib.claims import (
     find_claim,
     read_claims,
 )
+from binding_lib.encoders.pocket import WEIGHTS
 from binding_lib.recorded import RECORD_VARIABLE, recorded
 from binding_lib.reruns import rerun_claim
 from binding_lib.scoreboard import SIGNS, number_text, scoreboard_chart, scoreboard_markdown
@@ -101,7 +102,29 @@ def test_numbers_in_the_reasons_are_those_recorded():
     flat = {"run": "clip:ViT-B-32/random, 24 objects", "estimator": "avg", "reading": "R²"}
     models = described_models(recorded("sweep"))
     alike = rank_correlation(models, "global_r2", "held_out_object", ["tenth", "width"])
+    near = rank_correlation(models, "global_r2", "held_out_object", ["tenth", "n_objects"])
+    nothing = {"what": "removed nothing", "reading": "probe: object"}
+    wrong_concept, wrong_object = "removed concept, permuted", "removed object, permuted"
     expected = {
+        "scene is a sum, R² by position": [
+            value("02_scenes_decompose", run="minilm 2", reading="R²", **sums)
+        ],
+        "control of concepts, text": [
+            value("03_surgery", run="MiniLM", **nothing),
+            value("03_surgery", run="MiniLM", what=wrong_concept, reading="probe: noun"),
+        ],
+        "control of objects, text": [
+            value("03_surgery", run="MiniLM", **nothing),
+            value("03_surgery", run="MiniLM", what=wrong_object, reading="probe: noun"),
+        ],
+        "control of concepts, pictures": [
+            value("03_surgery", **surgery, **nothing),
+            value("03_surgery", **surgery, what=wrong_concept, reading="probe: colour"),
+        ],
+        "control of objects, pictures": [
+            value("03_surgery", **surgery, **nothing),
+            value("03_surgery", **surgery, what=wrong_object, reading="probe: colour"),
+        ],
         "random weights, R²": [counts[random & (counts["estimator"] == "avg")]["value"].min()],
         "random weights, retrieval": [
             value("02_scenes_decompose", run="random 2", reading="retrieval", **sums),
@@ -123,7 +146,7 @@ def test_numbers_in_the_reasons_are_those_recorded():
         "no help is needed": [growing["object"].iloc[-1]],
         "global product, model that binds": [r2["additive"], r2["mlp-64"]],
         "objects within pictures": [value("pocket", **pair, **untrained)],
-        "models that bind multiply, R²": [alike.value],
+        "models that bind multiply, R²": [alike.value, near.value],
     }
     for claim in read_claims().values():
         said = [float(n) for n in re.findall(r"\d\.\d+", claim.why)]
@@ -264,7 +287,11 @@ def test_commands_name_scripts_and_chapters_that_exist():
 @pytest.mark.slow
 def test_a_claim_of_the_scoreboard_measured_anew(tmp_path):
     claim = find_claim("concepts across modalities")
+    pairs = sorted(WEIGHTS.rglob("*"))
+    before = {file: file.read_bytes() for file in pairs if file.is_file()}
     assert rerun_claim(claim, tmp_path).value == pytest.approx(claim.number().value, abs=0.05)
+    assert sorted(WEIGHTS.rglob("*")) == pairs
+    assert {file: file.read_bytes() for file in before} == before  # the course is as it was
 
 
 def test_damaged_lists_are_refused(tmp_path):

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata
 
-from binding_lib.checks import check_count
-from binding_lib.concepts import Seed
 from binding_lib.recognition import Estimate
 
 
@@ -19,10 +17,8 @@ def rank_correlation(
     y: str,
     within: Sequence[str] = (),
     confidence: float = 0.95,
-    n_resamples: int = 1000,
-    seed: Seed = 0,
 ) -> Estimate:
-    """Spearman's rank correlation of two columns, with a percentile bootstrap interval over models.
+    """Spearman's rank correlation of two columns, with a jackknife interval over models.
 
     Parameters
     ----------
@@ -35,23 +31,21 @@ def rank_correlation(
         group, measured from the group's middle, and then correlated over all groups. What the
         groups differ in cannot produce such a correlation. Without any: all are one group.
     confidence : float
-    n_resamples : int
-    seed : int or numpy Generator
 
     Returns
     -------
     Estimate
-        (value, low, high). Models are resampled inside of their group.
+        (value, low, high). The interval comes from leaving out one model after the other, on
+        Fisher's scale (the inverse hyperbolic tangent), on which correlations spread evenly.
 
     Raises
     ------
     ValueError
         If a column is missing, or fewer than three models can be compared, or they are all alike;
-        if confidence is not between 0 and 1, or n_resamples is no count.
+        or if confidence is not between 0 and 1.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
-    check_count("n_resamples", n_resamples)
     for column in (x, y, *within):
         if column not in table:
             raise ValueError(f"the table lacks {column!r}; its columns are {list(table)}")
@@ -66,16 +60,21 @@ def rank_correlation(
         raise ValueError(
             f"expected at least 3 models to compare, got {sum(map(len, rows))} (of {len(table)})"
         )
-    value = _correlations(xs, ys, [group[None] for group in rows]).item()
+    sums = np.concatenate([_products(xs[group][None], ys[group][None]) for group in rows])
+    value = _correlation(sums.sum(axis=0)).item()
     if np.isnan(value):
         raise ValueError(f"{x!r} or {y!r} is the same in all models that are compared")
-    rng = np.random.default_rng(seed)
-    drawn = _correlations(
-        xs, ys, [rng.choice(group, size=(n_resamples, len(group))) for group in rows]
-    )
-    tail = (1 - confidence) / 2
-    low, high = np.nanquantile(drawn, [tail, 1 - tail])
-    return Estimate(float(value), float(low), float(high))
+    # Bootstrap samples hold models twice, and so ties: small groups then agree less than they do.
+    variance = 0.0
+    for group, own in zip(rows, sums, strict=True):
+        without = np.array([np.delete(group, place) for place in range(len(group))])
+        left = sums.sum(axis=0) - own + _products(xs[without], ys[without])
+        # Where all that is left is tied, nothing goes along with anything.
+        spread = _fisher(np.nan_to_num(_correlation(left)))
+        variance += (len(group) - 1) * spread.var()
+    reach = norm.ppf((1 + confidence) / 2) * np.sqrt(variance)
+    low, high = np.tanh(_fisher(value) + np.array([-reach, reach]))
+    return Estimate(value, min(float(low), value), max(float(high), value))
 
 
 def correlation_table(
@@ -105,15 +104,22 @@ def correlation_table(
     return pd.DataFrame(rows)
 
 
-def _correlations(xs: np.ndarray, ys: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
-    """Pearson's correlations of centred ranks, over all groups; NaN where all ranks are tied.
+def _products(xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
+    """Sum, over each of R groups of n models, products of centred ranks: xy, xx, yy; R x 3."""
+    a, b = _centred_ranks(xs), _centred_ranks(ys)
+    return np.stack([(a * b).sum(axis=1), (a**2).sum(axis=1), (b**2).sum(axis=1)], axis=1)
 
-    Each group holds the rows of its models, once for each of the R correlations: R x n.
-    """
-    a = np.concatenate([_centred_ranks(xs[group]) for group in groups], axis=1)
-    b = np.concatenate([_centred_ranks(ys[group]) for group in groups], axis=1)
+
+def _correlation(products: np.ndarray) -> np.ndarray:
+    """Pearson's correlation from the sums of products xy, xx, yy; NaN where all is tied."""
+    xy, xx, yy = np.moveaxis(products, -1, 0)
     with np.errstate(invalid="ignore"):
-        return (a * b).sum(axis=1) / np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+        return xy / np.sqrt(xx * yy)
+
+
+def _fisher(correlation: np.ndarray | float) -> np.ndarray:
+    # Perfect correlations lie at infinity, from which nothing comes back.
+    return np.arctanh(np.clip(correlation, -1 + 1e-12, 1 - 1e-12))
 
 
 def _centred_ranks(values: np.ndarray) -> np.ndarray:

@@ -40,7 +40,8 @@ def described_models(table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         The columns of `SETTINGS`, as text; ``tenth``, the coverage without its second digit, since
-        models of equal coverage are few; and those of numbers that were measured.
+        models of equal coverage are few; ``n_objects``, the size of the space; and those of numbers
+        that were measured.
     """
     made = table[table["error"].isna()].reset_index(drop=True)
     n_objects = made["values"] ** made["concepts"]
@@ -62,7 +63,8 @@ def described_models(table: pd.DataFrame) -> pd.DataFrame:
     }
     measured = [c for c in map(str, made) if c.endswith(("_r2", "_object", "_swap", "_concept"))]
     described = pd.DataFrame(words).astype(str).join(made[["run_id", *measured]])
-    return described.assign(tenth=np.floor(made["coverage"].round(2) * 10) / 10)
+    tenth = np.floor(made["coverage"].round(2) * 10) / 10
+    return described.assign(tenth=tenth, n_objects=n_objects)
 
 
 def recorded_encoders(curve: pd.DataFrame, coverage: float = 0.9) -> pd.DataFrame:

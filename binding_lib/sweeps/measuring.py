@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 import torch
 
 from binding_lib.approximators import make_approximator
@@ -43,7 +45,8 @@ def measure_model(configuration: Configuration) -> dict[str, Any]:
           the strict rates of the exam at the end of training;
         - for each of `APPROXIMATORS`, fitted on scenes of training objects and read by the model's
           own queries on scenes of held-out objects: NAME_r2, NAME_object, NAME_swap;
-        - n_parameters (of the scene encoder), train_seconds, fit_seconds, torch (its version).
+        - n_parameters (of the scene encoder), train_seconds, fit_seconds; torch, numpy and
+          binding_lib: their versions.
 
         The seconds are those of the clock. Models are trained on one thread each, so that a row
         does not depend on how many are trained at a time.
@@ -71,6 +74,8 @@ def _measure(configuration: Mapping[str, Any]) -> dict[str, Any]:
         "train_seconds": round(trained_at - started, 2),
         "fit_seconds": round(time.perf_counter() - trained_at, 2),
         "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "binding_lib": version("binding_lib"),
     }
 
 
