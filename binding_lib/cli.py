@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -281,7 +282,9 @@ def _print_table(table: pd.DataFrame) -> None:
         shown.add_column(column, no_wrap=number == 0)  # names are there to be copied
     for row in table.itertuples(index=False):
         shown.add_row(*map(_cell, row))
-    Console(markup=False, highlight=False).print(shown)
+    # A file or a pipe has no width to break lines at.
+    width = None if sys.stdout.isatty() else 200
+    Console(markup=False, highlight=False, width=width).print(shown)
 
 
 def _cell(value: object) -> str:

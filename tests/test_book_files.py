@@ -7,9 +7,13 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import nbformat
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from conftest import BOOK, PAGES, ROOT
+from jupyter_book.config import get_final_config
+from sphinx.cmd.build import build_main as sphinx_build
 
 import binding_lib
 
@@ -104,3 +108,28 @@ def test_npm_packages_are_locked_by_hash_and_without_addresses():
     installed = {name: package for name, package in packages.items() if name}
     assert all(package["integrity"].startswith("sha512-") for package in installed.values())
     assert not any("resolved" in package for package in installed.values())
+
+
+@pytest.mark.slow
+def test_a_repository_that_is_named_gives_launch_buttons(tmp_path):
+    text = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    for name in ("repository_url", "repository_branch", "launch_buttons"):
+        text = text.replace(f"# {name}: ", f"{name}: ")
+    text = text.replace("ADDRESS", "https://github.com/someone/course")
+    config, _ = get_final_config(
+        user_yaml=yaml.safe_load(text), cli_config={"latex_individualpages": False}, validate=False
+    )
+    theme = config["html_theme_options"]
+    (tmp_path / "conf.py").write_text(
+        "extensions = ['myst_nb', 'sphinx_book_theme']\n"
+        f"html_theme = 'sphinx_book_theme'\nhtml_theme_options = {theme!r}\n"
+        "nb_execution_mode = 'off'\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "index.md").write_text("# Course\n\n```{toctree}\nchapter\n```\n", encoding="utf-8")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Chapter")])
+    nbformat.write(notebook, tmp_path / "chapter.ipynb")
+    assert sphinx_build(["-q", "-b", "html", str(tmp_path), str(tmp_path / "html")]) == 0
+    links = [a.get("href") for a in parsed(tmp_path / "html" / "chapter.html").find_all("a")]
+    opened = "https://colab.research.google.com/github/someone/course/blob/main/chapter.ipynb"
+    assert opened in links

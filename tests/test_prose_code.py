@@ -114,6 +114,8 @@ def test_a_class_is_set_up_and_graded_by_the_teachers_page(tmp_path):
         shutil.copytree(ROOT / name, course / name, ignore=ignore)
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy2(ROOT / name, course / name)
+        # Older than the environment, which `make` would otherwise install anew, from this copy.
+        os.utime(course / name, (0, 0))
     (course / ".venv").symlink_to(ROOT / ".venv")
     _, hand_out, grade = (
         [command for page, command in COMMANDS if page == "teaching.md" and command in block]
