@@ -107,7 +107,7 @@ def test_a_claim_can_be_added_by_the_steps(copy):
     for name in ("notebooks", "benchmarks"):
         shutil.copytree(ROOT / name, copy / name, dirs_exist_ok=True)
     listed, tested = follow("A claim", copy)
-    assert re.search(r"^edits by slot, DINO +0\.\d\d +partly ", listed, re.MULTILINE)
+    assert re.search(r"^edits by slot, DINO +0\.\d\d \[.*\] +partly ", listed, re.MULTILINE)
     assert "3 passed" in tested
 
 
