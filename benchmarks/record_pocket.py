@@ -33,10 +33,10 @@ COVERAGES = {"low": 0.25, "high": 0.8}
 SEEDS = (0, 1, 2)
 
 
-def examine(name: str, seed: int, trained: TrainedPocketClip) -> pd.DataFrame:
+def examine(name: str, trained: TrainedPocketClip) -> pd.DataFrame:
     """Tabulate what one pair recognises."""
     table = pocket_table(trained).round(4)
-    keys = {"coverage": name, "seed": seed, "train_objects": len(trained.split.train)}
+    keys = {"coverage": name, "seed": trained.seed, "train_objects": len(trained.split.train)}
     for place, (key, value) in enumerate(keys.items()):
         table.insert(place, key, value)
     return table.assign(
@@ -58,13 +58,14 @@ def main(
     torch.set_num_threads(1)
     runs = [(name, seed) for seed in SEEDS[: 1 if shipped else None] for name in COVERAGES]
     for name, seed in runs:
-        if only in (None, name) and not (folder / f"{name}-{seed}.csv").exists():
+        file = folder / f"{name}-{seed}.csv"
+        if only in (None, name) and not file.exists():
             if shipped:
                 trained = load_pocket_clip(WEIGHTS / name, device="cpu")
             else:
-                trained = train_pocket_clip(COVERAGES[name], seed, folder=folder / f"{name}-{seed}")
-            table = examine(name, seed, trained)
-            with atomic_path(folder / f"{name}-{seed}.csv") as temporary:
+                trained = train_pocket_clip(COVERAGES[name], seed, folder=file.with_suffix(""))
+            table = examine(name, trained)
+            with atomic_path(file) as temporary:
                 table.to_csv(temporary, index=False)
             print(table[table["weights"] == "trained"].to_string(index=False))
         if ship and not shipped and seed == 0 and only in (None, name):

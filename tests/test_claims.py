@@ -103,27 +103,21 @@ def test_numbers_in_the_reasons_are_those_recorded():
     models = described_models(recorded("sweep"))
     alike = rank_correlation(models, "global_r2", "held_out_object", ["tenth", "width"])
     near = rank_correlation(models, "global_r2", "held_out_object", ["tenth", "n_objects"])
-    nothing = {"what": "removed nothing", "reading": "probe: object"}
-    wrong_concept, wrong_object = "removed concept, permuted", "removed object, permuted"
+    controls = {
+        f"control of {part}s, {data}": [
+            value("03_surgery", run=run, what="removed nothing", reading="probe: object"),
+            value("03_surgery", run=run, what=f"removed {part}, permuted", reading=concept),
+        ]
+        for data, run, concept in (
+            ("text", "MiniLM", "probe: noun"),
+            ("pictures", "pocket-clip:high", "probe: colour"),
+        )
+        for part in ("concept", "object")
+    }
     expected = {
+        **controls,
         "scene is a sum, R² by position": [
             value("02_scenes_decompose", run="minilm 2", reading="R²", **sums)
-        ],
-        "control of concepts, text": [
-            value("03_surgery", run="MiniLM", **nothing),
-            value("03_surgery", run="MiniLM", what=wrong_concept, reading="probe: noun"),
-        ],
-        "control of objects, text": [
-            value("03_surgery", run="MiniLM", **nothing),
-            value("03_surgery", run="MiniLM", what=wrong_object, reading="probe: noun"),
-        ],
-        "control of concepts, pictures": [
-            value("03_surgery", **surgery, **nothing),
-            value("03_surgery", **surgery, what=wrong_concept, reading="probe: colour"),
-        ],
-        "control of objects, pictures": [
-            value("03_surgery", **surgery, **nothing),
-            value("03_surgery", **surgery, what=wrong_object, reading="probe: colour"),
         ],
         "random weights, R²": [counts[random & (counts["estimator"] == "avg")]["value"].min()],
         "random weights, retrieval": [

@@ -61,17 +61,17 @@ def rank_correlation(
             f"expected at least 3 models to compare, got {sum(map(len, rows))} (of {len(table)})"
         )
     sums = np.concatenate([_products(xs[group][None], ys[group][None]) for group in rows])
-    value = _correlation(sums.sum(axis=0)).item()
+    total = sums.sum(axis=0)
+    value = _correlation(total).item()
     if np.isnan(value):
         raise ValueError(f"{x!r} or {y!r} is the same in all models that are compared")
     # Bootstrap samples hold models twice, and so ties: small groups then agree less than they do.
     variance = 0.0
     for group, own in zip(rows, sums, strict=True):
         without = np.array([np.delete(group, place) for place in range(len(group))])
-        left = sums.sum(axis=0) - own + _products(xs[without], ys[without])
+        left = _correlation(total - own + _products(xs[without], ys[without]))
         # Where all that is left is tied, nothing goes along with anything.
-        spread = _fisher(np.nan_to_num(_correlation(left)))
-        variance += (len(group) - 1) * spread.var()
+        variance += (len(group) - 1) * _fisher(np.nan_to_num(left)).var()
     reach = norm.ppf((1 + confidence) / 2) * np.sqrt(variance)
     low, high = np.tanh(_fisher(value) + np.array([-reach, reach]))
     return Estimate(value, min(float(low), value), max(float(high), value))
